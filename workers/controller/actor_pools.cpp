@@ -81,8 +81,19 @@ void ActorPools::removed(const std::string& actor) {
   actors_.erase(actor);
 }
 
+void ActorPools::give_up(ActorRecord& actor) {
+  given_up_.emplace(actor.instance(), actor.plan);
+  actor.removing = true;
+  std::erase_if(plan_.actors, [&](const PlannedActor& planned) { return planned.name == actor.plan.name; });
+  record_plan();
+}
+
 ClusterSnapshot ActorPools::cluster() const {
   ClusterSnapshot offered = cluster_;
+  for (const auto& [instance, held] : given_up_) {
+    NodeSnapshot& node = offered.nodes.at(static_cast<std::size_t>(held.node));
+    node.memory_bytes = std::max<std::int64_t>(0, node.memory_bytes - held.memory_bytes);
+  }
   for (const auto* ranks : {&lost_, &suspect_}) {
     for (const std::int64_t rank : *ranks) {
       NodeSnapshot& node = offered.nodes.at(static_cast<std::size_t>(rank));
@@ -136,6 +147,7 @@ Result<void> ActorPools::node_lost(std::int64_t rank, bool spawns, std::uint64_t
                  fmt::format("node/{} ({}) is lost", rank, cluster_.nodes[static_cast<std::size_t>(rank)].name));
   lost_.insert(rank);
   suspect_.erase(rank);
+  std::erase_if(given_up_, [&](const auto& entry) { return entry.second.node == rank; });
   std::vector<std::string> hosted;
   for (const auto& [name, actor] : actors_.rows()) {
     if (actor.plan.node == rank) hosted.push_back(name);
@@ -195,6 +207,7 @@ bool ActorPools::place_waiting(TimePoint now) {
 }
 
 Result<void> ActorPools::watch(TimePoint now) {
+  if (place_waiting(now)) record_plan();
   for (const std::string& role : elastic_roles(job_)) {
     const auto rows = actors_.of_role(role);
     const bool is_empty = !rows.empty() && std::all_of(rows.begin(), rows.end(), [](const ActorRecord* row) {
@@ -262,6 +275,7 @@ void ActorPools::send_peers(const ActorRecord& producer, std::uint64_t fence) {
   for (const Flow& flow : flows(job_)) {
     if (flow.producer != producer.plan.role) continue;
     for (const ActorRecord* consumer : actors_.of_role(flow.consumer)) {
+      if (!is_hosted(*consumer)) continue;  // its addresses are those of its last start
       // The first address is for producers on the consumer's node, the one over zmq for those elsewhere.
       const bool local = consumer->plan.node == producer.plan.node;
       for (const std::string& address : flow.weights ? consumer->weights : consumer->channels) {

@@ -35,6 +35,11 @@ class ActorPools {
   Reply scale(const Scale& request, TimePoint now);
   /// An actor that was scaled away has ended.
   void removed(const std::string& actor);
+  /// An actor survives SIGKILL: its pool does not count it any more, and nobody gets its room before its end is
+  /// confirmed.
+  void give_up(ActorRecord& actor);
+  /// The end of a start is confirmed.
+  void ended(const std::string& instance) { given_up_.erase(instance); }
   /// Node `rank` joined (again) and hosts `running` ("decoder/0#1"): what of this, and of what it was told to start
   /// before it was lost, has its place elsewhere now is stopped, and what waited for room is started there.
   /// `is_new_process`: the one before has ended with all of that.
@@ -46,7 +51,8 @@ class ActorPools {
   /// the job wants them), or wait for it; those that were scaled away are forgotten. Errors: unavailable (an actor of
   /// another role ran there).
   Result<void> node_lost(std::int64_t rank, bool spawns, std::uint64_t fence, TimePoint now);
-  /// Errors: unavailable (for cluster.start_timeout_s no node has had room for any actor of a pool).
+  /// Starts what waits for room where there is some now. Errors: unavailable (for cluster.start_timeout_s no node has
+  /// had room for any actor of a pool).
   Result<void> watch(TimePoint now);
 
   /// Tells an actor that came up, and those that feed it, which addresses to dial.
@@ -76,6 +82,8 @@ class ActorPools {
   std::set<std::int64_t> lost_, suspect_;
   // By rank of a lost node: starts that were placed there. A Spawn may still be on its way to it.
   std::map<std::int64_t, std::set<std::string>> left_behind_;
+  // Starts that outlive SIGKILL, with the room that they hold.
+  std::map<std::string, PlannedActor> given_up_;
   // Pools whose actors all wait for room, and since when.
   std::map<std::string, TimePoint> empty_since_;
   ActorTable& actors_;

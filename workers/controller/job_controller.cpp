@@ -91,6 +91,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
   if (m.unkillable) return on_unkillable(m, now);
   effects_.actor_ended(fmt::format("{}#{}", m.actor, m.incarnation));
+  pools_.ended(fmt::format("{}#{}", m.actor, m.incarnation));
   const ActorRecord* row = actors_.find(m.actor);
   const bool wanted = row && !row->removing && state_ != JobState::stopping;
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
@@ -137,7 +138,8 @@ void JobController::on_unkillable(const ActorExited& m, TimePoint now) {
     return fail(what + "; restart that machine, or resume on another one", now);
   }
   effects_.event(Severity::error, "unkillable", what + "; it is not started again");
-  if (actor->removing) pools_.removed(m.actor);
+  if (actor->removing) return pools_.removed(m.actor);
+  if (state_ != JobState::stopping) pools_.give_up(*actor);
 }
 
 void JobController::on(const std::string&, const StuckProducer& m, TimePoint) {
@@ -299,6 +301,7 @@ void JobController::fail(const std::string& why, TimePoint now) {
 
 void JobController::stop_everything(TimePoint now) {
   set_state(JobState::stopping, now);
+  group_.dissolve();
   // Sources first, then workers, then sinks.
   std::vector<std::string> roles = elastic_roles(setup_.config);
   roles.insert(roles.end(), {"learner", "checkpointer"});

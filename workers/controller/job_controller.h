@@ -99,6 +99,8 @@ class JobController {
   const std::string& failure() const { return failure_; }
   /// The newest committed step; goes back when a group forms at an older checkpoint.
   std::int64_t step() const { return step_; }
+  /// Of the newest learner group; 0: none has formed.
+  std::uint64_t fence() const { return group_.fence(); }
   std::int64_t restarts() const { return restarts_.count(); }
   /// Positions that were trained as bad samples and count for nothing.
   std::int64_t void_samples() const { return static_cast<std::int64_t>(void_positions_.size()); }

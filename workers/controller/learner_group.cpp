@@ -36,7 +36,7 @@ Result<void> LearnerGroup::form(const std::string& reason, std::int64_t resume_s
   complained_.clear();
   joined_.clear();
   finished_.clear();
-  has_sent_plans_ = false;
+  has_sent_plans_ = is_dissolved_ = false;
   // One that still owes an answer to the plan before is no younger for it.
   for (const ActorRecord* learner : actors_.of_role("learner")) silent_since_.try_emplace(learner->plan.name, now);
   effects_.record(
@@ -44,7 +44,7 @@ Result<void> LearnerGroup::form(const std::string& reason, std::int64_t resume_s
         return db.add_epoch(epoch);
       },
       [this, fence = fence_, checkpoint] {
-        if (fence == fence_) send_plans(checkpoint);
+        if (fence == fence_ && !is_dissolved_) send_plans(checkpoint);
       });
   return {};
 }
@@ -87,7 +87,13 @@ void LearnerGroup::left(const std::string& actor, const std::string& reason, Tim
   regroup_at_ = now + kExitNoticeGrace;
 }
 
+void LearnerGroup::dissolve() {
+  is_dissolved_ = true;
+  joined_.clear();
+}
+
 void LearnerGroup::lose(const ActorRecord& gone, const std::string& why) {
+  dissolve();
   regroup_at_.reset();
   finished_.clear();
   silent_since_.clear();  // the plan they owed an answer to is void

@@ -54,6 +54,8 @@ class LearnerGroup {
   void left(const std::string& actor, const std::string& reason, TimePoint now);
   /// The actor has ended and owes nothing any more.
   void exited(const std::string& actor) { silent_since_.erase(actor); }
+  /// Nobody is told of the newest group any more, and nobody joins it.
+  void dissolve();
   /// A rank is gone: the others are told GroupAbort and wait for the next group.
   void lose(const ActorRecord& gone, const std::string& why);
   /// Tells every learner to finish its step.
@@ -84,6 +86,7 @@ class LearnerGroup {
   ControllerEffects& effects_;
   std::uint64_t epoch_ = 0;
   std::uint64_t fence_ = 0;
+  bool is_dissolved_ = false;
   std::int64_t resume_step_ = 0;
   // The newest group is in state.db.
   bool has_sent_plans_ = true;

@@ -182,12 +182,13 @@ void ControllerService::tick(TimePoint real_now) {
   const TimePoint now = clock_.at(real_now);
   background_->collect();
   if (record_at_ && real_now >= *record_at_) write_record();
-  for (const auto& [rank, presence] : membership_.judge(now)) {
-    if (presence == NodePresence::lost) {
-      job_.node_lost(rank, now);
-    } else {
-      job_.node_suspected(rank, presence == NodePresence::suspect);
-    }
+  const auto changes = membership_.judge(now);
+  // Suspicions first: what a lost node hosted is not to move to a suspect one.
+  for (const auto& [rank, presence] : changes) {
+    if (presence != NodePresence::lost) job_.node_suspected(rank, presence == NodePresence::suspect);
+  }
+  for (const auto& [rank, presence] : changes) {
+    if (presence == NodePresence::lost) job_.node_lost(rank, now);
   }
   job_.tick(now);
   if (!job_.exit_code()) return;

@@ -49,6 +49,17 @@ TEST_F(JobControllerTest, ANameThatComesBackGetsANewIncarnation) {
   EXPECT_EQ(effects.take<Spawn>().at(0).second.incarnation, 1);
 }
 
+TEST_F(JobControllerTest, AnActorThatSurvivesSigkillIsNoneOfItsPoolWhenThatIsScaled) {
+  begin();
+  job->handle("node/0", ActorExited{.actor = "decoder/0", .killed_by_us = true, .unkillable = true}, now);
+  EXPECT_EQ(job->scale({.pool = "decoder", .target = 1}, now).code, 0);
+  EXPECT_TRUE(effects.take<Stop>().empty()) << "decoder/1 is the one that works";
+  EXPECT_EQ(job->scale({.pool = "decoder", .target = 2}, now).code, 0);
+  const auto spawns = effects.take<Spawn>();
+  ASSERT_EQ(spawns.size(), 1u);
+  EXPECT_EQ(spawns[0].second.actor + "#" + std::to_string(spawns[0].second.incarnation), "decoder/0#1");
+}
+
 /// Beside the two decoders of node/0.
 struct NodesOfAJobTest : JobControllerTest {
   std::vector<std::string> two_decoders_on_another_node() {
@@ -177,6 +188,39 @@ TEST_F(NodesOfAJobTest, APoolOfWhichNothingIsLeftButAnUnkillableActorEndsTheJobT
   EXPECT_THAT(job->failure(), HasSubstr("no node has had room for any decoder"));
 }
 
+TEST_F(NodesOfAJobTest, WhatWaitsForRoomStartsOnANodeThatIsHeardAgain) {
+  setup.plan.nodes.push_back(other);
+  for (PlannedActor& actor : setup.plan.actors) {
+    if (actor.role == "decoder") actor.node = 1;
+  }
+  fill_own_node();
+  begin();
+  NodeSnapshot third = other;
+  third.name = "third";
+  job->node_joined(third, 2, {}, /*is_new_process=*/false, now);
+  job->node_suspected(2, true);
+  job->node_lost(1, now);
+  pass(50ms);
+  EXPECT_TRUE(effects.take<Spawn>().empty());
+  job->node_suspected(2, false);
+  pass(50ms);
+  const auto spawns = effects.take<Spawn>();
+  ASSERT_EQ(spawns.size(), 2u);
+  EXPECT_EQ(spawns[0].first, "node/2");
+}
+
+TEST_F(NodesOfAJobTest, TheRoomOfAnActorThatSurvivesSigkillIsFreeWhenItsEndIsConfirmed) {
+  setup.plan.nodes[0].memory_bytes = 8;  // the five actors, two more, and what is kept free
+  setup.plan.decoder_memory_bytes = 1;
+  job = std::make_unique<JobController>(setup, *db, effects);
+  begin();
+  ASSERT_EQ(job->scale({.pool = "decoder", .target = 3}, now).code, 0);
+  job->handle("node/0", ActorExited{.actor = "decoder/0", .killed_by_us = true, .unkillable = true}, now);
+  EXPECT_EQ(job->scale({.pool = "decoder", .target = 5}, now).code, 3) << "it still has its memory";
+  died("decoder/0", 0);
+  EXPECT_EQ(job->scale({.pool = "decoder", .target = 5}, now).code, 0);
+}
+
 TEST_F(NodesOfAJobTest, ThePlanOfRecordKnowsWhereActorsOfALostNodeAre) {
   begin();
   two_decoders_on_another_node();
@@ -283,6 +327,16 @@ TEST_F(RlJobControllerTest, ARolloutWorkerThatComesBackIsIntroducedToSimulatorsA
   EXPECT_THAT(channels.at("env/1"), ElementsAre("shm:again", "shm:rollout/1"));
   EXPECT_THAT(channels.at("learner/0"), ElementsAre("shm:again.weights", "shm:rollout/1.weights"));
   EXPECT_THAT(channels.at("rollout/0"), ElementsAre("shm:learner/0"));
+}
+
+TEST_F(RlJobControllerTest, NobodyIsToldToDialAConsumerThatIsGone) {
+  all_up();
+  died("env/0", 0);
+  pass(0ms);
+  died("rollout/1", 0);
+  effects.sent.clear();
+  job->handle("env/0", ActorUp{.actor = "env/0", .incarnation = 1, .pid = 1}, now);
+  EXPECT_THAT(dialled().at("env/0"), ElementsAre("shm:rollout/0"));
 }
 
 TEST_F(RlJobControllerTest, TheExitOfASimulatorIsToldToRolloutWorkersAndToNobodyElse) {

@@ -212,6 +212,33 @@ TEST_F(JobControllerTest, RanksAreAskedToFormOnceTheGroupIsOnDiskAndNotBlamedFor
   EXPECT_EQ(effects.take<GroupPlan>().size(), 2u);
 }
 
+TEST_F(JobControllerTest, NobodyIsAskedIntoAGroupThatLostARankBeforeItWasOnDisk) {
+  begin();
+  effects.is_disk_slow = true;
+  died("learner/1", 0);
+  pass(0ms);
+  up("learner/1", 1);
+  died("learner/0", 0);
+  effects.is_disk_slow = false;
+  effects.catch_up();
+  EXPECT_TRUE(effects.take<GroupPlan>().empty());
+  pass(0ms);
+  up("learner/0", 1);
+  EXPECT_EQ(effects.take<GroupPlan>().size(), 2u);
+}
+
+TEST_F(JobControllerTest, AGroupThatHasLostARankIsNotUpWhenTheOthersSaySo) {
+  begin();
+  died("learner/1", 0);
+  pass(0ms);
+  up("learner/1", 1);
+  const std::uint64_t fence = effects.take<GroupPlan>().at(0).second.fence;
+  job->handle("learner/1", GroupUp{.actor = "learner/1", .fence = fence}, now);
+  died("learner/1", 1);
+  job->handle("learner/0", GroupUp{.actor = "learner/0", .fence = fence}, now);
+  EXPECT_EQ(job->state(), JobState::recovering);
+}
+
 TEST_F(JobControllerTest, AnInterruptFinishesTheStepAndAsksForACheckpoint) {
   begin();
   job->interrupt({.why = "SIGINT"}, now);
