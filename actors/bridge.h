@@ -11,8 +11,8 @@
 
 #include "actors/mailbox.h"
 #include "actors/peer_judges.h"
+#include "base/log_limiter.h"
 #include "comm/control/io_loop.h"
-#include "comm/control/log_limiter.h"
 #include "comm/control/ordered_delivery.h"
 
 namespace troupe::actors {

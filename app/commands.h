@@ -303,7 +303,8 @@ struct ServeOptions {
   /// "": the protocol's form; array: bare ndarray; actions: map with that key; keys: action.*.
   std::string action_key;
   std::int64_t max_sessions = 64, queue = 64;
-  std::int64_t max_request_bytes = 64 << 20;
+  /// Of one request. 0: 64 MiB; groot 12 MiB, because its socket reads a message before it can look for the token.
+  std::int64_t max_request_bytes = 0;
   double request_timeout_s = 60, idle_timeout_s = 600;
   bool allow_kill = false, once_selftest = false;
   PolicyOptions policy;

@@ -23,6 +23,7 @@
 #include "app/preflight.h"
 #include "app/profile.h"
 #include "base/clock.h"
+#include "base/descriptor_limit.h"
 #include "base/durable_file.h"
 #include "base/file_io.h"
 #include "base/ids.h"
@@ -59,6 +60,7 @@ Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job
   return sinks;
 }
 
+constexpr std::size_t kDescriptors = 16'384;  // a node's connection takes three (docs/wire.md#the-front)
 constexpr const char* kDidNotStart = "the job did not start: `troupe run` says why";
 
 Signal signal_of(int signal) {
@@ -176,6 +178,7 @@ class RunSession {
   }
 
   Result<void> bind_listen() {
+    raise_descriptor_limit(kDescriptors);
     TROUPE_ASSIGN(
         const SocketId socket,
         process_->loop->bind_router("tcp://" + options_.listen,

@@ -49,6 +49,11 @@ class StopFlag {
   std::optional<int> signal_;
 };
 
+std::size_t max_request_bytes(const ServeOptions& options) {
+  if (options.max_request_bytes != 0) return static_cast<std::size_t>(options.max_request_bytes);
+  return std::size_t{options.protocol == "groot" ? 12U : 64U} << 20;
+}
+
 Result<void> check_options(const ServeOptions& options) {
   const auto check = [](bool ok, std::string_view what) -> Result<void> {
     if (!ok) return Error{Errc::invalid_argument, std::string(what)};
@@ -61,7 +66,7 @@ Result<void> check_options(const ServeOptions& options) {
   TROUPE_TRY(
       check(options.queue >= 1 && options.queue <= 65'536, fmt::format("--queue {}: want 1 to 65536", options.queue)));
   TROUPE_TRY(
-      check(options.max_request_bytes >= 1024 && options.max_request_bytes <= (std::int64_t{1} << 30),
+      check(max_request_bytes(options) >= 1024 && max_request_bytes(options) <= std::size_t{1} << 30,
             fmt::format("--max-request-bytes {}: want 1024 to {}", options.max_request_bytes, std::int64_t{1} << 30)));
   TROUPE_TRY(
       check(options.request_timeout_s > 0 && options.request_timeout_s <= 86'400,
@@ -77,7 +82,7 @@ PolicyFrontOptions front_options(const ServeOptions& options, const ServeAddress
   front.port = address.port;
   front.token = address.token;
   front.action_key = options.action_key;
-  front.max_message_bytes = static_cast<std::size_t>(options.max_request_bytes);
+  front.max_message_bytes = max_request_bytes(options);
   front.max_unfinished_bytes = std::max(front.max_unfinished_bytes, front.max_message_bytes);
   front.max_connections = static_cast<std::size_t>(options.max_sessions);
   front.idle_timeout = to_milliseconds(Seconds(options.idle_timeout_s));
@@ -106,7 +111,7 @@ Result<std::unique_ptr<PolicyService>> load_service(const ServeOptions& options)
   TROUPE_ASSIGN(auto policy, load_any_policy(place.folder, options));
   PolicyServiceOptions service;
   service.queue = options.queue;
-  service.queue_bytes = std::max(service.queue_bytes, static_cast<std::size_t>(options.max_request_bytes));
+  service.queue_bytes = std::max(service.queue_bytes, max_request_bytes(options));
   service.max_sessions = options.max_sessions;
   service.request_timeout = options.once_selftest ? std::chrono::milliseconds(kSelfTestTimeout)
                                                   : to_milliseconds(Seconds(options.request_timeout_s));

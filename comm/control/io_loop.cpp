@@ -53,7 +53,7 @@ Result<void> IoLoopImpl::open() {
   auto zap = ZapHandler::bind(context_.get(), counters_.refused);
   if (!zap) return zap.error();
   zap_ = std::move(*zap);
-  sockets_ = std::make_unique<SocketTable>(context_.get(), *zap_, guard_, counters_);
+  sockets_ = std::make_unique<SocketTable>(context_.get(), *zap_, guard_, counters_, closing_fronts_);
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& e) {

@@ -65,6 +65,9 @@ class IoLoopImpl final : public IoLoop {
   int poll_timeout_ms() const;
 
   std::string name_;
+  LoopCounters counters_;
+  /// Of closed sockets; they go after the context, whose end waits for what is still to be said.
+  std::vector<std::unique_ptr<ZmtpFront>> closing_fronts_;
   ZmqContext context_;
   /// Raised when a task is queued and none was before.
   EventFd queued_;
@@ -79,7 +82,6 @@ class IoLoopImpl final : public IoLoop {
   mutable std::mutex endpoints_mutex_;
   std::map<SocketId, std::string> endpoints_;
 
-  LoopCounters counters_;
   CallbackGuard guard_;
 
   // loop's thread only

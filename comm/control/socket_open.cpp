@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::size_t kEnvelopeBytes = 1024;
 constexpr std::size_t kMaxRoutingId = 64;
+constexpr std::size_t kMaxConnections = 4096;
+constexpr std::chrono::milliseconds kHandshake{2000};
+/// Of one peer, what it has sent and the loop has not read. With what libzmq needs beside, an unfinished message holds
+/// less than 32 MiB.
+constexpr std::size_t kMaxUnread = std::size_t{24} << 20;
+constexpr std::size_t kOnePiece = std::size_t{64} << 10;
 
 bool is_routing_id(const std::string& id) {
   return !id.empty() && id.size() <= kMaxRoutingId && std::all_of(id.begin(), id.end(), [](char c) {
@@ -31,7 +37,7 @@ void set_common_options(void* socket, std::size_t max_payload, const Endpoint& e
   set_option(socket, ZMQ_IMMEDIATE, 1);
   set_option(socket, ZMQ_RECONNECT_IVL, 100);
   set_option(socket, ZMQ_RECONNECT_IVL_MAX, 2000);
-  set_option(socket, ZMQ_HANDSHAKE_IVL, 2000);
+  set_option(socket, ZMQ_HANDSHAKE_IVL, static_cast<int>(kHandshake.count()));
   set_option(socket, ZMQ_CONNECT_TIMEOUT, 3000);
   set_option(socket, ZMQ_TCP_KEEPALIVE, 1);
   set_option(socket, ZMQ_TCP_KEEPALIVE_IDLE, 10);
@@ -116,12 +122,18 @@ Result<SocketTable::Bound> SocketTable::bind(const std::string& endpoint, IoLoop
                                            : std::make_shared<const ClientKeys>(std::set<std::string>(
                                                  curve->allowed_clients.begin(), curve->allowed_clients.end())));
   }
-  if (zmq_bind(handle, endpoint.c_str()) != 0) {
+  if (curve && parsed.kind == Endpoint::Kind::tcp) {
+    if (auto bound = bind_front(*socket, parsed); !bound) {
+      zap_.forget(socket->zap_name);
+      return bound.error();
+    }
+  } else if (zmq_bind(handle, endpoint.c_str()) != 0) {
     zap_.forget(socket->zap_name);
     const Errc code = zmq_errno() == EADDRINUSE ? Errc::unavailable : Errc::invalid_argument;
     return Error{code, fmt::format("cannot listen on {}: {}", endpoint, zmq_strerror(zmq_errno()))};
+  } else {
+    socket->endpoint = last_endpoint(handle);
   }
-  socket->endpoint = last_endpoint(handle);
   if (curve) {
     if (auto tested = test_curve_server(context_, zap_, socket->zap_name, dialled(socket->endpoint), public_key);
         !tested) {
@@ -131,6 +143,25 @@ Result<SocketTable::Bound> SocketTable::bind(const std::string& endpoint, IoLoop
   }
   sockets_[socket->id] = socket;
   return Bound{socket->id, socket->endpoint};
+}
+
+Result<void> SocketTable::bind_front(OpenSocket& socket, const Endpoint& endpoint) {
+  TROUPE_ASSIGN(const std::string backend, bind_backend(socket.handle.get()));
+  const std::size_t frame = curve_frame_bytes(socket.max_payload + kEnvelopeBytes);
+  TROUPE_ASSIGN(socket.front,
+                ZmtpFront::start({.host = endpoint.host,
+                                  .port = endpoint.port == "*" ? std::uint16_t{0}
+                                                               : static_cast<std::uint16_t>(std::stoi(endpoint.port)),
+                                  .backend = backend,
+                                  .has_keys = true,
+                                  .max_message_bytes = frame,
+                                  .max_unread_bytes = std::max(kMaxUnread, 2 * (frame + kEnvelopeBytes) + kOnePiece),
+                                  .max_connections = kMaxConnections,
+                                  .handshake_timeout = kHandshake,
+                                  .refused = &counters_.refused}));
+  zap_.set_front(socket.zap_name, *socket.front);
+  socket.endpoint = socket.front->endpoint();
+  return {};
 }
 
 Result<SocketId> SocketTable::connect(const std::string& endpoint, const std::string& routing_id,
@@ -172,6 +203,11 @@ void SocketTable::close(SocketId id) {
   // a turn under way may hold it still: closed stops its callbacks
   it->second->closed = true;
   if (!it->second->zap_name.empty()) zap_.forget(it->second->zap_name);
+  if (it->second->front) {
+    it->second->front->finish();
+    std::erase_if(closing_fronts_, [](const auto& front) { return front->has_ended(); });
+    closing_fronts_.push_back(std::move(it->second->front));
+  }
   sockets_.erase(it);
 }
 

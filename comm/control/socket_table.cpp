@@ -70,6 +70,14 @@ PeerProof proof_of(const ZmqFrame& frame, bool is_ipc) {
   return proof;
 }
 
+/// Which connection of a front a message came by; 0: none.
+std::uint64_t connection_of(const ZmqFrame& frame) {
+  const std::string text = frame.metadata(kConnectionProperty);
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 std::size_t bytes_of(const Outgoing& message) { return message.frame.size() + message.payload.size(); }
 
 }  // namespace
@@ -102,6 +110,7 @@ bool SocketTable::turn() {
     int received = 0;
     while (received < kReceivesPerTurn && !socket->closed && receive_one(*socket)) ++received;
     if (received == kReceivesPerTurn) more_to_read = true;
+    if (received < kReceivesPerTurn && socket->front) socket->front->nothing_left();
     if (!socket->closed) flush(*socket);
   }
   return more_to_read;
@@ -111,9 +120,11 @@ bool SocketTable::receive_one(OpenSocket& socket) {
   const std::size_t wanted = socket.is_router ? 3 : 2;
   ZmqFrame frames[3];
   std::size_t count = 0;
+  std::size_t sent_bytes = 0;  // as the front counts them: of all frames but the routing id
   bool more = true;
   while (more && count < wanted) {
     if (!frames[count].receive(socket.handle.get())) return false;
+    if (count > 0) sent_bytes += curve_frame_bytes(frames[count].bytes().size());
     more = frames[count].has_more();
     ++count;
   }
@@ -122,16 +133,20 @@ bool SocketTable::receive_one(OpenSocket& socket) {
     while (more) {
       ZmqFrame extra;
       more = extra.receive(socket.handle.get()) && extra.has_more();
+      sent_bytes += curve_frame_bytes(extra.bytes().size());
     }
+    if (socket.front) socket.front->delivered(connection_of(frames[count - 1]), sent_bytes);
     drop_malformed(socket, peer, fmt::format("wanted {} frames", wanted - (socket.is_router ? 1 : 0)));
     return true;
   }
+  const std::uint64_t connection = socket.front ? connection_of(frames[count - 1]) : 0;
+  if (socket.front) socket.front->delivered(connection, sent_bytes);
+  sender_ = socket.is_router ? proof_of(frames[count - 1], socket.is_ipc) : PeerProof{};
+  if (!is_listed(socket, peer, sender_.key, connection)) return true;
   if (socket.is_router && socket.strikes.is_quarantined(peer, std::chrono::steady_clock::now())) {
     LoopCounters::add(counters_.malformed);
     return true;
   }
-  sender_ = socket.is_router ? proof_of(frames[count - 1], socket.is_ipc) : PeerProof{};
-  if (!is_listed(socket, peer, sender_.key)) return true;
   const auto payload = frames[count - 1].bytes();
   auto envelope = decode_envelope(frames[count - 2].bytes(), payload);
   if (!envelope) {
@@ -146,12 +161,14 @@ bool SocketTable::receive_one(OpenSocket& socket) {
   return true;
 }
 
-bool SocketTable::is_listed(const OpenSocket& socket, const std::string& peer, const std::string& key) {
-  // libzmq's stable API cannot close one connection: a key that is removed from the list is not heard any more
+bool SocketTable::is_listed(const OpenSocket& socket, const std::string& peer, const std::string& key,
+                            std::uint64_t connection) {
   if (socket.zap_name.empty() || zap_.allows(socket.zap_name, key)) return true;
   LoopCounters::add(counters_.refused);
   if (unlisted_log_.allows(key))
     log::warn("{}: a message of {} dropped: its key {} is not listed any more", socket.endpoint, peer, key);
+  // libzmq's stable API cannot close one connection; the front can
+  if (socket.front) socket.front->cut(connection);
   return false;
 }
 

@@ -11,12 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "base/log_limiter.h"
 #include "comm/control/callback_guard.h"
+#include "comm/control/endpoint.h"
 #include "comm/control/handshake_monitor.h"
 #include "comm/control/io_loop.h"
-#include "comm/control/log_limiter.h"
 #include "comm/control/strike_list.h"
 #include "comm/control/zap.h"
+#include "comm/front/zmtp_front.h"
 
 namespace troupe::comm {
 
@@ -40,8 +42,10 @@ struct Outgoing {
 /// The sockets of one loop: opens, reads, writes and closes them. Everything on the loop's thread.
 class SocketTable {
  public:
-  SocketTable(void* context, ZapHandler& zap, CallbackGuard& guard, LoopCounters& counters)
-      : context_(context), zap_(zap), guard_(guard), counters_(counters) {}
+  /// Fronts of closed sockets go to `fronts`, which outlives the context: they pass on what libzmq still has to say.
+  SocketTable(void* context, ZapHandler& zap, CallbackGuard& guard, LoopCounters& counters,
+              std::vector<std::unique_ptr<ZmtpFront>>& fronts)
+      : context_(context), zap_(zap), guard_(guard), counters_(counters), closing_fronts_(fronts) {}
 
   struct Bound {
     SocketId id{};
@@ -90,6 +94,8 @@ class SocketTable {
     std::map<std::string, Outbox> outboxes;
     /// ROUTER: peers that send rubbish.
     StrikeList strikes;
+    /// ROUTER with CURVE on tcp: what is between it and the network.
+    std::unique_ptr<ZmtpFront> front;
     ZmqSocket handle;
     std::unique_ptr<HandshakeMonitor> monitor;  // after handle: goes first
   };
@@ -98,10 +104,12 @@ class SocketTable {
 
   Result<std::shared_ptr<OpenSocket>> open(int type, const std::string& endpoint, IoLoop::OnMessage on_message,
                                            std::size_t max_payload);
+  /// Binds where only a front can dial, and puts the front on the network.
+  Result<void> bind_front(OpenSocket& socket, const Endpoint& endpoint);
   /// False when nothing is left to read. A malformed message is drained, counted and dropped.
   bool receive_one(OpenSocket& socket);
   /// Whether a ROUTER's peer may be heard: without CURVE every one, with it those whose key is listed now.
-  bool is_listed(const OpenSocket& socket, const std::string& peer, const std::string& key);
+  bool is_listed(const OpenSocket& socket, const std::string& peer, const std::string& key, std::uint64_t connection);
   void drop_malformed(OpenSocket& socket, const std::string& peer, const std::string& why);
   Sent try_send(OpenSocket& socket, const std::string& routing_id, Outgoing& message);
   void queue(OpenSocket& socket, const std::string& routing_id, Outgoing message);
@@ -115,6 +123,7 @@ class SocketTable {
   ZapHandler& zap_;
   CallbackGuard& guard_;
   LoopCounters& counters_;
+  std::vector<std::unique_ptr<ZmtpFront>>& closing_fronts_;
   IoLoop::OnUndeliverable on_undeliverable_;
   std::map<SocketId, std::shared_ptr<OpenSocket>> sockets_;
   std::uint32_t next_id_ = 1;

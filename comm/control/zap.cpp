@@ -21,6 +21,14 @@ bool send_frame(void* socket, std::string_view text, bool more) {
   return zmq_send(socket, text.data(), text.size(), ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0;
 }
 
+/// One property as ZMTP writes it (RFC 23): lengths in network order.
+std::string metadata_of(std::string_view name, std::string_view value) {
+  std::string bytes(1, static_cast<char>(name.size()));
+  bytes += name;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value.size() >> shift & 0xff);
+  return bytes.append(value);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ZapHandler>> ZapHandler::bind(void* context, std::atomic<std::uint64_t>& refused) {
@@ -49,6 +57,11 @@ void ZapHandler::answer_one() {
     more = frame.has_more();
     if (frames.size() <= kRequestFrames) frames.push_back(frame.text());
   }
+  const auto server = allowed_.find(frames.size() > kServer ? frames[kServer] : "");
+  // behind a front every peer has the front's address
+  const auto peer = server != allowed_.end() && server->second.front != nullptr
+                        ? server->second.front->peer_in_question()
+                        : std::nullopt;
   std::string why, key;
   if (frames.size() != kRequestFrames || frames[kVersion] != "1.0") {
     why = "a malformed ZAP request";
@@ -62,21 +75,22 @@ void ZapHandler::answer_one() {
     key = text.data();
     if (!allows(frames[kServer], key)) why = fmt::format("key {} is not listed", key);
   }
-  if (!why.empty()) note_refusal(frames.size() > kAddress ? frames[kAddress] : "?", why);
+  if (!why.empty()) note_refusal(peer ? peer->address : frames.size() > kAddress ? frames[kAddress] : "?", why);
 
   void* socket = socket_.get();
   const std::string request_id = frames.size() > kRequestId ? frames[kRequestId] : "";
-  const bool sent = send_frame(socket, "1.0", true) && send_frame(socket, request_id, true) &&
-                    send_frame(socket, why.empty() ? "200" : "400", true) &&
-                    send_frame(socket, why.empty() ? "OK" : "No access", true) &&
-                    send_frame(socket, why.empty() ? key : "", true) && send_frame(socket, "", false);
+  const bool sent =
+      send_frame(socket, "1.0", true) && send_frame(socket, request_id, true) &&
+      send_frame(socket, why.empty() ? "200" : "400", true) &&
+      send_frame(socket, why.empty() ? "OK" : "No access", true) && send_frame(socket, why.empty() ? key : "", true) &&
+      send_frame(socket, peer ? metadata_of(kConnectionProperty, std::to_string(peer->connection)) : "", false);
   if (!sent) log::error("cannot answer a ZAP request ({}); the client stays out", zmq_strerror(zmq_errno()));
 }
 
 void ZapHandler::note_refusal(const std::string& address, const std::string& why) {
   if (quiet_) return;
   refused_.fetch_add(1, std::memory_order_relaxed);
-  if (by_address_.allows(address))
+  if (by_address_.allows(address.substr(0, address.rfind(':'))))
     log::warn("refused a connection from {} ({} refused so far): {}", address, refused_.load(std::memory_order_relaxed),
               why);
 }

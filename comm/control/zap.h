@@ -6,15 +6,18 @@
 #include <memory>
 #include <string>
 
+#include "base/log_limiter.h"
 #include "base/result.h"
 #include "comm/control/client_keys.h"
-#include "comm/control/log_limiter.h"
 #include "comm/control/zmq_handles.h"
+#include "comm/front/zmtp_front.h"
 
 namespace troupe::comm {
 
 /// Domain of every CURVE server socket of Troupe.
 inline constexpr const char* kZapDomain = "troupe";
+/// Property (zmq_msg_gets) of what comes through a ZmtpFront: which of its connections.
+inline constexpr const char* kConnectionProperty = "Troupe-Connection";
 
 /// Answers libzmq's question "may this key connect?" (ZeroMQ RFC 27) for the CURVE servers of one context. Without it a
 /// CURVE server takes every key, so it is bound before the first server socket. Lives on the loop's thread.
@@ -31,6 +34,8 @@ class ZapHandler {
   void set_allowed(const std::string& server, std::shared_ptr<const ClientKeys> keys) {
     allowed_[server] = {.clients = std::move(keys)};
   }
+  /// The server is reached through this front, which outlives the server's entry.
+  void set_front(const std::string& server, const ZmtpFront& front) { allowed_.at(server).front = &front; }
   bool allows(const std::string& server, const std::string& key) const {
     const auto entry = allowed_.find(server);
     return entry != allowed_.end() && (entry->second.clients->contains(key) || entry->second.tested == key);
@@ -58,6 +63,7 @@ class ZapHandler {
     std::shared_ptr<const ClientKeys> clients;
     /// The self-test's own; empty: none.
     std::string tested = {};
+    const ZmtpFront* front = nullptr;
   };
   std::map<std::string, Server> allowed_;
   LogLimiter by_address_;

@@ -5,19 +5,16 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
 #include "base/blocked_signals.h"
 #include "base/event_fd.h"
-#include "base/file_io.h"
 #include "base/log.h"
 #include "comm/control/zmq_handles.h"
-#include "comm/serve/zmtp_front.h"
+#include "comm/front/zmtp_front.h"
 
 namespace troupe::comm {
 
@@ -37,12 +34,8 @@ class RouterServer final : public RepServer {
     stopping_ = true;
     changed_.raise();
     if (thread_.joinable()) thread_.join();
+    // last words go through the front: it is told to end once libzmq has let go of the socket
     front_.reset();
-    if (!folder_.empty()) {
-      std::error_code ignored;  // an empty folder that stays is no error
-      std::filesystem::remove_all(folder_, ignored);
-      folder_.clear();
-    }
   }
 
   Result<void> open() {
@@ -93,16 +86,10 @@ class RouterServer final : public RepServer {
   };
 
   Result<void> bind(void* socket) {
-    std::error_code none;
-    std::string folder = std::filesystem::temp_directory_path(none).string() + "/troupe-serve-XXXXXX";
-    if (::mkdtemp(folder.data()) == nullptr) return file_error(folder, "cannot be made", errno);
-    folder_ = folder;
-    const std::string path = folder_ + "/rep";
-    if (zmq_bind(socket, ("ipc://" + path).c_str()) != 0)
-      return Error{Errc::unavailable, fmt::format("ipc://{} cannot be bound: {}", path, zmq_strerror(zmq_errno()))};
+    TROUPE_ASSIGN(const std::string backend, bind_backend(socket));
     TROUPE_ASSIGN(front_, ZmtpFront::start({.host = options_.host,
                                             .port = options_.port,
-                                            .backend = path,
+                                            .backend = backend,
                                             .max_message_bytes = options_.max_message_bytes,
                                             .max_unfinished_bytes = options_.max_unfinished_bytes,
                                             .max_connections = options_.max_connections,
@@ -146,7 +133,7 @@ class RouterServer final : public RepServer {
     }
     ++requests_;
     try {
-      on_request_(peer, {frame.bytes().begin(), frame.bytes().end()});
+      on_request_(peer, frame.bytes());
     } catch (const std::exception& e) {
       log::error("serve: a request failed: {}", e.what());
     }
@@ -176,7 +163,6 @@ class RouterServer final : public RepServer {
   const OnRequest on_request_;
   ZmqContext context_;
   ZmqSocket router_;
-  std::string folder_;  // of the Unix socket
   std::unique_ptr<ZmtpFront> front_;
   /// Raised for a reply to send and for the end.
   EventFd changed_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,13 +40,13 @@ struct RepPeer {
   std::vector<std::string> route;
 };
 
-/// A ZeroMQ server for REQ clients, as a REP would be, but with a ROUTER: a slow or silent client holds up nobody. It
-/// listens on a Unix socket in a folder of its own, and a ZmtpFront before it on the network. Two threads. Methods may
-/// be called from any thread.
+/// A ZeroMQ server for REQ clients, as a REP would be, but with a ROUTER: a slow or silent client holds up nobody. A
+/// ZmtpFront stands between it and the network. Two threads. Methods may be called from any thread.
 class RepServer {
  public:
-  /// On the server's thread: short, never blocking.
-  using OnRequest = std::function<void(const RepPeer& peer, std::vector<std::byte> message)>;
+  /// On the server's thread: short, never blocking. `message` is libzmq's and valid during the call: a copy would
+  /// double what a stranger can make the server hold.
+  using OnRequest = std::function<void(const RepPeer& peer, std::span<const std::byte> message)>;
 
   /// Binds and starts. Errors: invalid_argument (host), unavailable (address in use), resource_exhausted.
   static Result<std::unique_ptr<RepServer>> start(const RepServerOptions& options, OnRequest on_request);
@@ -59,7 +60,7 @@ class RepServer {
   /// Queues the answer; returns at once. An unknown or full peer loses it without a word.
   virtual void reply(const RepPeer& peer, std::vector<std::byte> message) = 0;
 
-  /// Peers cut off or turned away by the front (zmtp_front.h) since the start.
+  /// Peers cut off or turned away by the front (comm/front/zmtp_front.h) since the start.
   virtual std::uint64_t num_cut() const = 0;
   /// Counters since start.
   struct Stats {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/serve/tcp_address.h"
+#include "comm/front/tcp_address.h"
 
 namespace troupe::comm {
 

@@ -117,6 +117,52 @@ TEST_F(IoLoopCurveTest, ARemovedKeyIsDeafOnItsOpenConnectionToo) {
   EXPECT_EQ(at_server_.all()[1].peer, "other");
 }
 
+TEST_F(IoLoopCurveTest, LastWordsPassTheFront) {
+  constexpr int kWords = 50;
+  auto client = start("client");
+  const auto dealer =
+      *client->connect_dealer(loop_->bound_endpoint(router_), "friend", at_client_.receiver(), keys_of(client_));
+  send(*client, dealer, "", "hello");
+  ASSERT_TRUE(at_server_.wait_for(1));
+  for (int i = 0; i < kWords; ++i) send(*client, dealer, "", "bye");
+  client.reset();
+  EXPECT_TRUE(at_server_.wait_for(1 + kWords));
+}
+
+TEST_F(IoLoopCurveTest, WhatABusyLoopHasNotReadWaitsAndArrives) {
+  constexpr std::size_t kMessages = 60;  // of 1 MiB: more than the front lets through unread
+  auto client = start("client");
+  const auto dealer =
+      *client->connect_dealer(loop_->bound_endpoint(router_), "friend", at_client_.receiver(), keys_of(client_));
+  send(*client, dealer, "", "hello");
+  ASSERT_TRUE(at_server_.wait_for(1));
+  Signal free;
+  loop_->post([&] { free.wait_for(); });
+  for (std::size_t i = 0; i < kMessages; ++i)
+    send(*client, dealer, "", std::string(std::size_t{1} << 20, static_cast<char>('a' + i % 26)));
+  EXPECT_TRUE(eventually(*client, [&] { return client->stats().sent == 1 + kMessages; }));
+  free.raise();
+  ASSERT_TRUE(at_server_.wait_for(1 + kMessages));
+  const auto arrived = at_server_.all();
+  for (std::size_t i = 0; i < kMessages; ++i) EXPECT_EQ(arrived[1 + i].payload[0], static_cast<char>('a' + i % 26));
+}
+
+TEST_F(IoLoopCurveTest, AClosedSocketsPortIsFreeAgain) {
+  auto client = start("client");
+  dial(*client, router_, "friend", keys_of(client_));
+  ASSERT_TRUE(at_server_.wait_for(1));
+  const std::string endpoint = loop_->bound_endpoint(router_);
+  EXPECT_EQ(loop_->bind_router(endpoint, at_server_.receiver(), CurveServer{server_.secret_key, {client_.public_key}})
+                .error()
+                .code(),
+            Errc::unavailable);
+  loop_->close(router_);
+  EXPECT_TRUE(eventually(*client, [&] {
+    return loop_->bind_router(endpoint, at_server_.receiver(), CurveServer{server_.secret_key, {client_.public_key}})
+        .has_value();
+  }));
+}
+
 TEST_F(IoLoopCurveTest, AMessageComesWithTheKeyThatItsHandshakeProved) {
   std::string key;
   Signal heard;

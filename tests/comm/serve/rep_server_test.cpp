@@ -2,20 +2,17 @@
 #include "comm/serve/rep_server.h"
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
-#include <cerrno>
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <thread>
 
-#include "base/file_descriptor.h"
 #include "comm/control/zmq_handles.h"
 #include "comm/serve/serve_client.h"
+#include "tests/comm/front/zmtp_bytes.h"
+#include "tests/comm/serve/raw_client.h"
 #include "tests/comm/serve/serve_bytes.h"
-#include "tests/comm/serve/zmtp_bytes.h"
 
 namespace troupe::comm {
 namespace {
@@ -24,7 +21,7 @@ namespace {
 class RepServerTest : public ::testing::Test {
  protected:
   void start(RepServerOptions options = {}) {
-    auto server = RepServer::start(options, [this](const RepPeer& peer, std::vector<std::byte> message) {
+    auto server = RepServer::start(options, [this](const RepPeer& peer, std::span<const std::byte> message) {
       const std::lock_guard lock(mutex_);
       if (text_of(message) == "hold") {
         held_.push_back(peer);
@@ -130,62 +127,21 @@ TEST_F(RepServerTest, AnAddressInUseIsNamed) {
   EXPECT_EQ(RepServer::start({.port = server_->port()}, {}).error().code(), Errc::unavailable);
 }
 
-/// Bytes on a TCP connection, as no library would send them.
-class RawClient {
- public:
-  explicit RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    const timeval patience{30, 0};
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  }
-  /// As a client does: libzmq ends a peer that sends messages before both sides have greeted.
-  void shake_hands() {
-    EXPECT_TRUE(send(zmtp_greeting()));
-    receive(64);
-    EXPECT_TRUE(send(zmtp_ready()));
-    const std::string head = receive(2);
-    receive(static_cast<unsigned char>(head.at(1)));
-  }
-  /// False: the server has ended the connection.
-  bool send(const std::string& bytes) {
-    std::size_t sent = 0;
-    while (sent < bytes.size()) {
-      const ssize_t n = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-      if (n <= 0) return false;
-      sent += static_cast<std::size_t>(n);
-    }
-    return true;
-  }
-  /// Whether the server ends the connection; what it sends before is left aside.
-  bool is_ended_by_server() {
-    char bytes[256];
-    while (true) {
-      const ssize_t n = ::recv(socket_.get(), bytes, sizeof bytes, 0);
-      if (n > 0) continue;
-      return n == 0 || errno == ECONNRESET;
-    }
-  }
-
- private:
-  std::string receive(std::size_t bytes) {
-    std::string text(bytes, '\0');
-    EXPECT_EQ(::recv(socket_.get(), text.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
-    return text;
-  }
-  FileDescriptor socket_;
-};
+/// As a client does: libzmq ends a peer that sends messages before both sides have greeted.
+void shake_hands(const RawClient& client) {
+  EXPECT_TRUE(client.send(zmtp_greeting()));
+  client.receive(64);
+  EXPECT_TRUE(client.send(zmtp_ready()));
+  const std::string head = client.receive(2);
+  client.receive(static_cast<unsigned char>(head.at(1)));
+}
 
 TEST_F(RepServerTest, FramesWithoutEndAreCutBeforeTheyAreKept) {
   RepServerOptions options;
   options.max_message_bytes = std::size_t{1} << 20;
   start(options);
-  RawClient client(server_->port());
-  client.shake_hands();
+  const RawClient client(server_->port());
+  shake_hands(client);
   const std::string frame = zmtp_frame(std::string(100'000, 'x'), true);
   int frames = 0;
   while (frames < 1000 && client.send(frame)) ++frames;
@@ -204,7 +160,7 @@ TEST_F(RepServerTest, UnfinishedMessagesOfAllPeersHaveOneBound) {
   for (int i = 0; i < 3; ++i) {
     clients.push_back(std::make_unique<RawClient>(server_->port()));
     // all but the last byte
-    clients.back()->shake_hands();
+    shake_hands(*clients.back());
     ASSERT_TRUE(clients.back()->send(zmtp_head(900'000, false) + "x"));
     if (i < 2) {
       EXPECT_EQ(ask("a"), "re:a") << "what came before has been counted";
@@ -226,7 +182,7 @@ TEST_F(RepServerTest, IdleConnectionsMakeRoomForAnHonestOne) {
 
 TEST_F(RepServerTest, WhatIsNoZmtpIsCutAtOnce) {
   start();
-  RawClient browser(server_->port());
+  const RawClient browser(server_->port());
   ASSERT_TRUE(browser.send("GET / HTTP/1.1\r\n\r\n"));
   EXPECT_TRUE(browser.is_ended_by_server());
   EXPECT_EQ(ask("a"), "re:a");

@@ -37,7 +37,7 @@ TEST(ReservedAddressTest, BothServersListenOnAnAddressThatIsReserved) {
   RepServerOptions groot;
   groot.host = "127.0.0.1";
   groot.port = reserved->port();
-  const auto server = RepServer::start(groot, [](const RepPeer&, const std::vector<std::byte>&) {});
+  const auto server = RepServer::start(groot, [](const RepPeer&, std::span<const std::byte>) {});
   EXPECT_TRUE(server) << server.error().message();
 }
 

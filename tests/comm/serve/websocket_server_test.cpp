@@ -1,12 +1,7 @@
-// The WebSocket server alone, over loopback with our own client and bare sockets.
+// The WebSocket server alone, over loopback with our own client and raw ones.
 #include "comm/serve/websocket_server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -14,6 +9,7 @@
 #include <thread>
 
 #include "comm/serve/serve_client.h"
+#include "tests/comm/serve/raw_client.h"
 #include "tests/comm/serve/serve_bytes.h"
 
 namespace troupe::comm {
@@ -63,51 +59,15 @@ class WebSocketServerTest : public ::testing::Test {
   std::unique_ptr<WebSocketServer> server_;
 };
 
-/// A plain TCP connection.
-class Bare {
- public:
-  explicit Bare(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  }
-  ~Bare() { ::close(fd_); }
-  Bare(const Bare&) = delete;
-  Bare& operator=(const Bare&) = delete;
-
-  bool send(std::string_view text) const {
-    return ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
-  }
-  /// Sends as much as the connection takes at once; the bytes taken, or -1 when it is broken.
-  ssize_t send_some(std::string_view text) const {
-    return ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
-  /// What comes until the end, or until `until` stands in it.
-  std::string read(std::string_view until = "\xff\xff") const {
-    std::string all;
-    char buffer[4096];
-    pollfd ready{fd_, POLLIN, 0};
-    while (all.find(until) == std::string::npos && ::poll(&ready, 1, static_cast<int>(kPatience.count())) == 1) {
-      const ssize_t size = ::recv(fd_, buffer, sizeof buffer, 0);
-      if (size <= 0) return all + "<end>";
-      all.append(buffer, static_cast<std::size_t>(size));
-    }
-    return all;
-  }
-  std::string upgrade(const std::string& headers = "") const {
-    EXPECT_TRUE(
-        send("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: "
-             "dGhlIHNhbXBsZSBub25jZQ==\r\n"
-             "Sec-WebSocket-Version: 13\r\n" +
-             headers + "\r\n"));
-    return read("\r\n\r\n");
-  }
-
- private:
-  int fd_;
-};
+/// Asks to speak WebSocket; the server's answer.
+std::string upgrade(const RawClient& client, const std::string& headers = "") {
+  EXPECT_TRUE(
+      client.send("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: "
+                  "dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                  "Sec-WebSocket-Version: 13\r\n" +
+                  headers + "\r\n"));
+  return client.read("\r\n\r\n");
+}
 
 TEST_F(WebSocketServerTest, MessagesComeBackAndAReplyIsOneFrame) {
   start();
@@ -118,8 +78,8 @@ TEST_F(WebSocketServerTest, MessagesComeBackAndAReplyIsOneFrame) {
   EXPECT_EQ(text_of(reply->bytes), large);
   EXPECT_FALSE(reply->is_text);
 
-  const Bare bare(server_->port());
-  EXPECT_NE(bare.upgrade("Sec-WebSocket-Extensions: permessage-deflate\r\n").find("101 Switching Protocols"),
+  const RawClient bare(server_->port());
+  EXPECT_NE(upgrade(bare, "Sec-WebSocket-Extensions: permessage-deflate\r\n").find("101 Switching Protocols"),
             std::string::npos);
   ASSERT_TRUE(bare.send(std::string_view("\x82\x82\x00\x00\x00\x00hi", 8)));
   EXPECT_EQ(bare.read("hi"), std::string_view("\x82\x02hi", 4));
@@ -128,8 +88,8 @@ TEST_F(WebSocketServerTest, MessagesComeBackAndAReplyIsOneFrame) {
 TEST_F(WebSocketServerTest, PingsAreAnsweredWhileTheOwnerComputes) {
   hold_ = true;
   start();
-  const Bare bare(server_->port());
-  bare.upgrade();
+  const RawClient bare(server_->port());
+  upgrade(bare);
   ASSERT_TRUE(bare.send(std::string_view("\x82\x82\x00\x00\x00\x00hi", 8)));
   ASSERT_TRUE(wait_for([&] { return messages_ == 1; }));
   ASSERT_TRUE(bare.send(std::string_view("\x89\x84\x00\x00\x00\x00ping", 10)));
@@ -160,21 +120,21 @@ TEST_F(WebSocketServerTest, WithoutTheTokenNobodyIsUpgraded) {
     EXPECT_NE(client.error().message().find("401"), std::string::npos) << client.error().message();
   }
   EXPECT_TRUE(connect("correct-horse-battery"));
-  const Bare openpi(server_->port());
-  EXPECT_NE(openpi.upgrade("Authorization: Api-Key correct-horse-battery\r\n").find("101"), std::string::npos);
+  const RawClient openpi(server_->port());
+  EXPECT_NE(upgrade(openpi, "Authorization: Api-Key correct-horse-battery\r\n").find("101"), std::string::npos);
   EXPECT_EQ(server_->stats().unauthorized, 3U);
 }
 
 TEST_F(WebSocketServerTest, AWebPageIsRefusedWhereNoTokenIsWanted) {
   start();
-  const Bare page(server_->port());
-  EXPECT_NE(page.upgrade("Origin: http://evil.example\r\n").find("403"), std::string::npos);
+  const RawClient page(server_->port());
+  EXPECT_NE(upgrade(page, "Origin: http://evil.example\r\n").find("403"), std::string::npos);
 }
 
 TEST_F(WebSocketServerTest, HealthIsOpenAndStatusWantsTheToken) {
   start({.token = "correct-horse-battery"});
   const auto get = [&](const std::string& path, const std::string& token) {
-    const Bare bare(server_->port());
+    const RawClient bare(server_->port());
     EXPECT_TRUE(bare.send("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n"));
     return bare.read();
   };
@@ -195,8 +155,8 @@ TEST_F(WebSocketServerTest, OneClientTooManyIsTurnedAway) {
 
 TEST_F(WebSocketServerTest, AMessageOverTheLimitIsRefusedByItsHeader) {
   start({.max_message_bytes = 1000});
-  const Bare bare(server_->port());
-  bare.upgrade();
+  const RawClient bare(server_->port());
+  upgrade(bare);
   // a claim of 4 GiB, of which nothing follows
   ASSERT_TRUE(bare.send(std::string_view("\x82\xff\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00", 14)));
   const std::string reply = bare.read();
@@ -209,9 +169,9 @@ TEST_F(WebSocketServerTest, UnfinishedMessagesOfAllClientsHaveOneBound) {
   // 1,000,000 bytes are announced, and all but the last come
   const std::string most =
       std::string("\x82\xff\x00\x00\x00\x00\x00\x0f\x42\x40\x00\x00\x00\x00", 14) + std::string(999'999, 'x');
-  const Bare first(server_->port()), second(server_->port());
-  first.upgrade();
-  second.upgrade();
+  const RawClient first(server_->port()), second(server_->port());
+  upgrade(first);
+  upgrade(second);
   ASSERT_TRUE(first.send(most));
   (void)second.send(most);  // may break off
   EXPECT_TRUE(wait_for([&] { return closed_ == 1; })) << "one of both";
@@ -223,10 +183,10 @@ TEST_F(WebSocketServerTest, UnfinishedMessagesOfAllClientsHaveOneBound) {
 
 TEST_F(WebSocketServerTest, DeadlinesEndWhatIsNeverFinished) {
   start({.handshake_timeout = 200ms, .message_timeout = 200ms, .idle_timeout = 400ms});
-  const Bare silent(server_->port()), slow(server_->port()), half(server_->port()), idle(server_->port());
+  const RawClient silent(server_->port()), slow(server_->port()), half(server_->port()), idle(server_->port());
   ASSERT_TRUE(slow.send("GET / HTTP/1.1\r\nHost:"));
-  half.upgrade();
-  idle.upgrade();
+  upgrade(half);
+  upgrade(idle);
   ASSERT_TRUE(half.send(std::string_view("\x82\xfe\x10\x00\x00\x00\x00\x00half", 12)));
   EXPECT_TRUE(silent.read().ends_with("<end>"));
   EXPECT_TRUE(slow.read().ends_with("<end>"));
@@ -237,8 +197,8 @@ TEST_F(WebSocketServerTest, DeadlinesEndWhatIsNeverFinished) {
 
 TEST_F(WebSocketServerTest, AClientThatStopsReadingIsDroppedAndOthersAreServed) {
   start({.max_queued_bytes = 8 << 20, .write_timeout = 300ms});
-  const Bare deaf(server_->port());
-  deaf.upgrade();
+  const RawClient deaf(server_->port());
+  upgrade(deaf);
   const std::string header("\x82\xff\x00\x00\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00", 14);  // 1 MiB
   std::string flood;
   for (int i = 0; i < 8; ++i) flood += header + std::string(1 << 20, 'x');
@@ -259,8 +219,8 @@ TEST_F(WebSocketServerTest, AClientThatStopsReadingIsDroppedAndOthersAreServed) 
 
 TEST_F(WebSocketServerTest, ManySilentConnectionsDoNotKeepAClientOut) {
   start({.max_handshakes = 4});
-  std::vector<std::unique_ptr<Bare>> crowd;
-  for (int i = 0; i < 20; ++i) crowd.push_back(std::make_unique<Bare>(server_->port()));
+  std::vector<std::unique_ptr<RawClient>> crowd;
+  for (int i = 0; i < 20; ++i) crowd.push_back(std::make_unique<RawClient>(server_->port()));
   const auto client = connect();
   ASSERT_TRUE((*client)->send(bytes_of("hello"), kPatience));
   EXPECT_EQ(text_of((*client)->receive(kPatience).value().bytes), "hello");

@@ -39,7 +39,7 @@ class GrootFront final : public PolicyFront {
     server.max_connections = options_.max_connections;
     server.handshake_timeout = options_.handshake_timeout;
     const std::lock_guard lock(mutex_);  // requests wait until server_ stands
-    TROUPE_ASSIGN(server_, RepServer::start(server, [this](const RepPeer& peer, const std::vector<std::byte>& message) {
+    TROUPE_ASSIGN(server_, RepServer::start(server, [this](const RepPeer& peer, std::span<const std::byte> message) {
                     on_request(peer, message);
                   }));
     return {};
@@ -49,7 +49,7 @@ class GrootFront final : public PolicyFront {
   const PolicyService& service() const override { return *service_; }
 
  private:
-  void on_request(const RepPeer& peer, const std::vector<std::byte>& message) {
+  void on_request(const RepPeer& peer, std::span<const std::byte> message) {
     {
       const std::lock_guard lock(mutex_);  // until `open` is done
     }

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-namespace troupe::comm {
+namespace troupe::base {
 
 /// Lets one log line per subject and minute pass, so that a peer cannot fill the disk. Not thread-safe.
 class LogLimiter {
@@ -24,4 +24,4 @@ class LogLimiter {
   std::map<std::string, std::chrono::steady_clock::time_point> last_;
 };
 
-}  // namespace troupe::comm
+}  // namespace troupe::base

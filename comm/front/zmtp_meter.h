@@ -21,13 +21,17 @@ class ZmtpMeter {
     /// Of one command: handshake, ping.
     std::size_t command_bytes = 8192;
   };
-  explicit ZmtpMeter(const Limits& limits) : limits_(limits) {}
+  /// `has_greeted`: the greeting and the handshake have been followed by somebody else (CurveHandshake).
+  explicit ZmtpMeter(const Limits& limits, bool has_greeted = false)
+      : limits_(limits), state_(has_greeted ? State::flags : State::greeting) {}
 
   /// The next bytes of the peer, in any pieces. Null: they are within the limits, and may be passed on; else why not,
   /// and nothing more of this peer may be.
   const char* add(std::span<const std::byte> bytes);
   /// Announced bytes of the message that has begun and not ended; 0 between messages.
   std::size_t pending_bytes() const { return message_bytes_; }
+  /// Announced bytes of all frames of messages so far.
+  std::uint64_t announced_bytes() const { return announced_bytes_; }
   /// Whole messages so far.
   std::uint64_t messages() const { return messages_; }
   /// Whether the greeting is over and the handshake's first command has come.
@@ -39,13 +43,13 @@ class ZmtpMeter {
   void end_frame();
 
   const Limits limits_;
-  State state_ = State::greeting;
+  State state_;
   std::size_t greeting_bytes_ = 0;
   std::uint8_t flags_ = 0;
   std::size_t length_left_ = 0;
   std::uint64_t length_ = 0;
   std::size_t message_bytes_ = 0, message_frames_ = 0;
-  std::uint64_t messages_ = 0, commands_ = 0;
+  std::uint64_t messages_ = 0, commands_ = 0, announced_bytes_ = 0;
 };
 
 }  // namespace troupe::comm

@@ -1,9 +1,9 @@
 // Counting what a ZeroMQ peer sends, before libzmq keeps it.
-#include "comm/serve/zmtp_meter.h"
+#include "comm/front/zmtp_meter.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/comm/serve/zmtp_bytes.h"
+#include "tests/comm/front/zmtp_bytes.h"
 
 namespace troupe::comm {
 namespace {

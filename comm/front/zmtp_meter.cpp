@@ -1,18 +1,12 @@
-#include "comm/serve/zmtp_meter.h"
+#include "comm/front/zmtp_meter.h"
 
 #include <algorithm>
 
+#include "comm/front/zmtp_format.h"
+
 namespace troupe::comm {
 
-namespace {
-
-/// Signature (0xff, 8 bytes, 0x7f), version (2), mechanism (20), as-server (1), filler (31).
-constexpr std::size_t kGreeting = 64;
-constexpr std::size_t kSignatureEnd = 9;
-constexpr std::size_t kMajor = 10;
-constexpr std::uint8_t kMore = 1, kLong = 2, kCommand = 4;
-
-}  // namespace
+using namespace zmtp;
 
 const char* ZmtpMeter::add(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -20,7 +14,7 @@ const char* ZmtpMeter::add(std::span<const std::byte> bytes) {
     switch (state_) {
       case State::greeting:
         if (greeting_bytes_ == 0 && next != 0xff) return "it does not speak ZMTP 3";
-        if (greeting_bytes_ == kSignatureEnd && next != 0x7f) return "it does not speak ZMTP 3";
+        if (greeting_bytes_ == kSignature - 1 && next != 0x7f) return "it does not speak ZMTP 3";
         if (greeting_bytes_ == kMajor && next < 3) return "it speaks an older ZMTP than 3";
         if (++greeting_bytes_ == kGreeting) state_ = State::flags;
         break;
@@ -61,6 +55,7 @@ const char* ZmtpMeter::begin_frame() {
   }
   if (length_ > limits_.message_bytes - message_bytes_) return "a message is too long";
   message_bytes_ += static_cast<std::size_t>(length_);
+  announced_bytes_ += length_;
   if (++message_frames_ > limits_.message_frames) return "a message has too many frames";
   if (length_ == 0) end_frame();
   return nullptr;
