@@ -17,6 +17,7 @@
 #include "data/sample/sample_builder.h"
 #include "data/sample/tokenize.h"
 #include "model/shard/flat_layout.h"
+#include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/role.h"
 #include "workers/decoder/decoder_role.h"
@@ -98,7 +99,7 @@ Result<std::unique_ptr<Role>> make_checkpointer(const RoleContext& context, cons
         pipeline->state_json(static_cast<std::uint64_t>(m.seed), static_cast<std::uint64_t>(m.next_position)));
     ledger["void_positions"] = request.void_positions;
     ledger["bad_positions"] = request.bad_positions;
-    description.attachments.push_back({.name = "ledger.json", .bytes = ledger.dump(2) + "\n"});
+    description.attachments.push_back({.name = CheckpointLedger::kFile, .bytes = ledger.dump(2) + "\n"});
     return description;
   };
   return make_role_of<CheckpointerRole>(identity, std::move(describe), std::move(outbox));

@@ -19,6 +19,8 @@ constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 constexpr std::int64_t kCpusPerDevice = 24;
 constexpr std::int64_t kHostMemoryPerDevice = 256 * kGiB;
 constexpr std::int64_t kMaxCount = 4096;
+constexpr std::int64_t kMaxDevices = 65'536;
+constexpr std::size_t kMaxText = 256;
 
 std::optional<std::int64_t> to_count(std::string_view digits) {
   if (digits.empty() || digits.size() > 6) return std::nullopt;
@@ -131,6 +133,8 @@ Result<DeviceSnapshot> device_of(std::string_view text, const Word& word) {
 }  // namespace
 
 Result<ClusterSnapshot> pretend_cluster(std::string_view text) {
+  if (text.size() > kMaxText)
+    return malformed(text.substr(0, kMaxText), fmt::format("{} bytes; at most {} are taken", text.size(), kMaxText));
   TROUPE_ASSIGN(const Word word, read_word(text));
   if (begins_with_cpu(word.model)) {
     if (!to_count(word.model.substr(3)))
@@ -140,6 +144,8 @@ Result<ClusterSnapshot> pretend_cluster(std::string_view text) {
   TROUPE_ASSIGN(const DeviceSnapshot device, device_of(text, word));
   const std::int64_t nodes = word.counts.size() == 2 ? word.counts[0] : 1;
   const std::int64_t devices = word.counts.empty() ? 1 : word.counts.back();
+  if (nodes * devices > kMaxDevices)
+    return malformed(text, fmt::format("{} devices; at most {} are taken", nodes * devices, kMaxDevices));
   ClusterSnapshot cluster;
   for (std::int64_t i = 0; i < nodes; ++i) {
     NodeSnapshot node{.name = fmt::format("node{}", i),

@@ -19,8 +19,9 @@ std::string to_json(const Plan& plan);
 /// 16 hex digits: XXH3-64 of the canonical JSON without `revision` and `plan_id`. Equal placements have equal ids.
 std::string plan_id(const Plan& plan);
 
-/// Reads what to_json wrote. Errors: invalid_argument for text that is not a plan of format 1, or whose plan_id does
-/// not match.
+/// Reads what to_json wrote. Errors: invalid_argument for text that is not a plan of format 1, whose plan_id does not
+/// match, or that does not hold together: an actor on a node or device that is not there, no learner, no checkpointer,
+/// a number that is not from 0 to 2^50.
 Result<Plan> plan_from_json(const std::string& text);
 
 /// What changed from `before` to `after`, one line each: `+ actor`, `- actor`, `~ actor: field old->new`, also for

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "base/hash.h"
 #include "placement/render.h"
@@ -21,6 +23,10 @@ namespace {
 using nlohmann::json;
 
 constexpr int kPlanFormat = 1;
+/// {"nodes": [{"devices": [{"model": ...}]}]}
+constexpr int kMaxDepth = 5;
+/// Of every number; sums of thousands stay within 63 bits.
+constexpr std::uint64_t kMaxNumber = std::uint64_t{1} << 50;
 
 std::int64_t to_milli(double cpus) { return std::llround(cpus * 1000); }
 
@@ -58,7 +64,20 @@ json content(const Plan& plan) {
 
 std::string id_of(const json& plan_content) { return to_hex(xxh3_64(std::string_view(plan_content.dump(2)))); }
 
-PlannedActor actor_from_json(const json& j, std::size_t num_nodes) {
+// Throws on what no plan has: deeper containers, fractions, numbers below 0 or above kMaxNumber.
+json parse_numbers(const std::string& text) {
+  std::string key;
+  return json::parse(text, [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth > kMaxDepth) throw std::out_of_range("it is nested too deep");
+    if (event == json::parse_event_t::key) key = parsed.get<std::string>();
+    if (event == json::parse_event_t::value && parsed.is_number() &&
+        (!parsed.is_number_unsigned() || parsed.get<std::uint64_t>() > kMaxNumber))
+      throw std::out_of_range(fmt::format("{} is {}; numbers are whole, from 0 to 2^50", key, parsed.dump()));
+    return true;
+  });
+}
+
+PlannedActor actor_from_json(const json& j, const std::vector<NodeSnapshot>& nodes) {
   PlannedActor a{.name = j.at("name"),
                  .role = j.at("role"),
                  .process_rank = j.at("process_rank"),
@@ -67,8 +86,12 @@ PlannedActor actor_from_json(const json& j, std::size_t num_nodes) {
                  .cpus = static_cast<double>(j.at("cpu_milli").get<std::int64_t>()) / 1000.0,
                  .isolation = j.at("isolation"),
                  .memory_bytes = j.at("memory_bytes")};
-  if (a.node < 0 || static_cast<std::size_t>(a.node) >= num_nodes) {
-    throw std::out_of_range(fmt::format("actor {} sits on node {} of {}", a.name, a.node, num_nodes));
+  if (static_cast<std::size_t>(a.node) >= nodes.size())
+    throw std::out_of_range(fmt::format("actor {} sits on node {} of {}", a.name, a.node, nodes.size()));
+  const std::size_t devices = nodes[static_cast<std::size_t>(a.node)].devices.size();
+  for (const std::int64_t device : a.devices) {
+    if (static_cast<std::size_t>(device) >= devices)
+      throw std::out_of_range(fmt::format("actor {} has device {}; its node has {}", a.name, device, devices));
   }
   return a;
 }
@@ -78,7 +101,11 @@ Plan plan_from(const json& j) {
   plan.job = j.at("job");
   plan.revision = j.at("revision");
   j.at("nodes").get_to(plan.nodes);
-  for (const json& a : j.at("actors")) plan.actors.push_back(actor_from_json(a, plan.nodes.size()));
+  for (const json& a : j.at("actors")) plan.actors.push_back(actor_from_json(a, plan.nodes));
+  for (const char* role : {"learner", "checkpointer"}) {
+    if (std::none_of(plan.actors.begin(), plan.actors.end(), [&](const PlannedActor& a) { return a.role == role; }))
+      throw std::out_of_range(fmt::format("it has no {}", role));
+  }
   j.at("streams").get_to(plan.streams);
   plan.collective = j.at("collective");
   j.at("batch").get_to(plan.batch);
@@ -109,7 +136,7 @@ std::string to_json(const Plan& plan) {
 
 Result<Plan> plan_from_json(const std::string& text) {
   try {
-    const json j = json::parse(text);
+    const json j = parse_numbers(text);
     const json& format = j.at("format");
     if (format != kPlanFormat) {
       return Error{Errc::invalid_argument,

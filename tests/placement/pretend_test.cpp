@@ -122,6 +122,13 @@ TEST(PretendTest, MemoryNeedsItsUnit) { EXPECT_THAT(error("8xH100-80"), HasSubst
 TEST(PretendTest, ThreeCountsAreRefused) { EXPECT_THAT(error("2x2x2xH100"), HasSubstr("3 counts")); }
 TEST(PretendTest, EmptyTextIsRefused) { EXPECT_THAT(error(""), HasSubstr("no device model")); }
 TEST(PretendTest, HugeCountsAreRefused) { EXPECT_THAT(error("99999xH100"), HasSubstr("above 4096")); }
+TEST(PretendTest, CountsThatAreHugeTogetherAreRefused) {
+  EXPECT_THAT(error("4096x4096xH200"), HasSubstr("16777216 devices"));
+  EXPECT_TRUE(pretend_cluster("4096x16xH200"));
+}
+TEST(PretendTest, ALongTextIsRefused) {
+  EXPECT_THAT(error("8x" + std::string(300, 'H') + "-80G"), HasSubstr("306 bytes"));
+}
 
 }  // namespace
 }  // namespace troupe::placement

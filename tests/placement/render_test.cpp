@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "placement/planner.h"
 #include "placement/pretend.h"
 #include "tests/placement/model_costs.h"
@@ -81,6 +83,30 @@ TEST(RenderTest, OtherFormatsAreRefused) {
   EXPECT_FALSE(plan_from_json("[]"));
   EXPECT_FALSE(plan_from_json("{"));
   EXPECT_FALSE(plan_from_json(R"({"format": 1})"));
+}
+TEST(RenderTest, APlanThatIsNestedDeepIsRefusedAndNoEndOfTheStack) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_THAT(plan_from_json("{\"format\": " + deep + "}").error().message(), HasSubstr("nested too deep"));
+}
+TEST(RenderTest, APlanThatDoesNotHoldTogetherIsRefused) {
+  const auto refusal = [](const std::function<void(Plan&)>& change) {
+    Plan plan = sample_plan();
+    change(plan);
+    const auto back = plan_from_json(to_json(plan));  // its plan_id is right
+    return back ? std::string("none") : back.error().message();
+  };
+  const auto without = [](const char* role) {
+    return [=](Plan& plan) { std::erase_if(plan.actors, [&](const PlannedActor& a) { return a.role == role; }); };
+  };
+  EXPECT_EQ(refusal([](Plan&) {}), "none");
+  EXPECT_THAT(refusal(without("learner")), HasSubstr("no learner"));
+  EXPECT_THAT(refusal(without("checkpointer")), HasSubstr("no checkpointer"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.actors[0].node = 1; }), HasSubstr("on node 1 of 1"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.actors[0].devices = {8}; }), HasSubstr("device 8"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.actors[0].devices = {-1}; }), HasSubstr("devices is -1"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.actors[0].memory_bytes = INT64_MAX; }), HasSubstr("memory_bytes"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.learner_memory.shard_bytes = INT64_MAX; }), HasSubstr("shard_bytes"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.batch.global = -1; }), HasSubstr("global is -1"));
 }
 TEST(RenderTest, DiffOfEqualPlansIsEmpty) {
   Plan other = sample_plan();

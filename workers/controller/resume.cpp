@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/file_io.h"
+#include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/controller/state_db.h"
 
@@ -62,20 +62,13 @@ std::optional<std::int64_t> finished_at(const RunDirectory& run) {
   return *step;
 }
 
-/// What did not count before the checkpoint. One of an earlier version has no ledger.json, or one without these keys.
+/// What did not count before the checkpoint. One of an earlier version has no ledger.json.
 Result<void> read_voids(ResumePoint& point) {
-  const std::string file = point.checkpoint + "/ledger.json";
-  const auto text = read_file(file);
-  if (!text && text.error().code() == Errc::not_found) return {};
-  if (!text) return text.error();
-  try {
-    const auto ledger = nlohmann::json::parse(*text);
-    const std::vector<std::int64_t> none;
-    point.void_positions = ledger.value("void_positions", none);
-    point.bad_positions = ledger.value("bad_positions", none);
-  } catch (const nlohmann::json::exception& e) {
-    return Error{Errc::data_loss, fmt::format("{}: not the ledger of a checkpoint: {}", file, e.what())};
-  }
+  auto ledger = read_checkpoint_ledger(point.checkpoint);
+  if (!ledger && ledger.error().code() == Errc::not_found) return {};
+  if (!ledger) return ledger.error();
+  point.void_positions = std::move(ledger->void_positions);
+  point.bad_positions = std::move(ledger->bad_positions);
   return {};
 }
 

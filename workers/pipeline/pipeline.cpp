@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/file_io.h"
 #include "data/sample/open_mixture.h"
 #include "model/wan/lora.h"
+#include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/agent/agent.h"
 #include "workers/learner/imitation/demonstrations.h"
@@ -44,18 +44,16 @@ class SftPipeline final : public Pipeline {
 };
 
 std::string SftPipeline::changes_since(const std::string& checkpoint) const {
-  const auto text = read_file(checkpoint + "/ledger.json");
-  if (!text) return {};
-  const auto ledger = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!ledger.is_object() || !ledger.contains("datasets") || !ledger["datasets"].is_array()) return {};
+  const auto ledger = read_checkpoint_ledger(checkpoint);
+  if (!ledger || ledger->datasets.empty()) return {};
+  const CheckpointLedger::Dataset none{.root = "", .fingerprint = "none"};
   std::string out;
-  for (std::size_t i = 0; i < std::max(ledger["datasets"].size(), data_->datasets().size()); ++i) {
-    const auto before = i < ledger["datasets"].size() ? ledger["datasets"][i] : nlohmann::json::object();
-    const std::string had = before.value("fingerprint", "none");
-    const std::string has = i < data_->datasets().size() ? data_->datasets()[i]->fingerprint() : "none";
-    if (had == has) continue;
-    const std::string root = i < data_->datasets().size() ? data_->datasets()[i]->root() : before.value("root", "");
-    out += fmt::format("; data.sets[{}] ({}) had {} and has {}", i, root, had, has);
+  for (std::size_t i = 0; i < std::max(ledger->datasets.size(), data_->datasets().size()); ++i) {
+    const auto& before = i < ledger->datasets.size() ? ledger->datasets[i] : none;
+    const std::string has = i < data_->datasets().size() ? data_->datasets()[i]->fingerprint() : none.fingerprint;
+    if (before.fingerprint == has) continue;
+    const std::string root = i < data_->datasets().size() ? data_->datasets()[i]->root() : before.root;
+    out += fmt::format("; data.sets[{}] ({}) had {} and has {}", i, root, before.fingerprint, has);
   }
   return out;
 }

@@ -3,8 +3,6 @@
 // An input must be read whole (every value is touched) or refused with an error that names the file and an offset;
 // everything else, a crash above all, is a finding. The time is a budget, not a judge.
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -19,33 +17,13 @@
 #include "model/io/safetensors.h"
 #include "model/io/weight_index.h"
 #include "tests/support/byte_changes.h"
+#include "tests/support/memory_file.h"
 #include "tests/support/pth_bytes.h"
 
 namespace {
 
 using namespace troupe::testing;  // NOLINT: a program of its own
 using Random = FuzzRandom;
-
-/// A file in memory that can be opened by path.
-class MemoryFile {
- public:
-  MemoryFile() : fd_(::memfd_create("fuzz", MFD_CLOEXEC)), path_(fmt::format("/proc/self/fd/{}", fd_)) {
-    if (fd_ < 0) std::abort();
-  }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  ~MemoryFile() { ::close(fd_); }
-
-  void fill(const std::string& bytes) {
-    const auto size = static_cast<off_t>(bytes.size());
-    if (::ftruncate(fd_, size) != 0 || ::pwrite(fd_, bytes.data(), bytes.size(), 0) != size) std::abort();
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  int fd_;
-  std::string path_;
-};
 
 std::string safetensors_bytes(const std::string& header, std::size_t data) {
   return little<std::uint64_t>(header.size()) + header + std::string(data, '\x3f');

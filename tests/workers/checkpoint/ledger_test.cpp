@@ -54,6 +54,16 @@ TEST_F(LedgerTest, RecordsReadBackAsWritten) {
   }));
   EXPECT_EQ(seen, 1);
 }
+TEST_F(LedgerTest, ALineThatIsNestedDeepIsDamageAndNoEndOfTheStack) {
+  write({record(0, {0}), record(1, {4})});
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  std::ofstream(file(), std::ios::binary) << "{\"a\":" << deep << ",\"check\":\"0000000000000000\"}\n"
+                                          << ledger_line(record(2, {8}));
+  const auto scan = scan_ledger(file(), [](const LedgerRecord&) -> Result<void> { return {}; });
+  ASSERT_TRUE(scan) << scan.error().message();
+  EXPECT_THAT(scan->damage, HasSubstr("nested"));
+  EXPECT_EQ(scan->records, 1);
+}
 TEST_F(LedgerTest, CountersReadBackAndLinesWithoutThemAreAsBefore) {
   LedgerRecord r = record(7, {56});
   EXPECT_EQ(ledger_line(r).find("counters"), std::string::npos);
