@@ -1,29 +1,50 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tests/simulation/world.h"
 
 namespace troupe::testing {
 
-void World::begin_actor(std::size_t host, const ActorIdentity& identity, const std::string& role,
+void World::begin_actor(const SimNode& node, const ActorIdentity& identity, const std::string& role,
                         NodeRole::OnEnd on_end) {
+  if (!every_start_.insert(identity.instance()).second)
+    breach(fmt::format("{} is started for the second time", identity.instance()));
   auto actor = std::make_shared<SimActor>();
   actor->identity = identity;
   actor->role = role;
-  actor->node = host;
+  actor->node = node.host;
+  actor->owner = node.process;
+  actor->hosted = node.hosted;
+  actor->agent = node.agent;
   actor->on_end = std::move(on_end);
-  actor->process = std::make_shared<SimProcess>(host, OrderedDelivery::Limits{});
-  actor->process->names[identity.instance()] = [this, weak = std::weak_ptr(actor)](const std::string&,
+  actor->process = std::make_shared<SimProcess>(node.host, OrderedDelivery::Limits{});
+  actor->process->names[identity.instance()] = [this, weak = std::weak_ptr(actor)](const std::string& from,
                                                                                    const Message& message) {
     const auto held = weak.lock();
-    if (held && !held->is_hung) actor_hears(held, message);
+    if (!held || held->is_hung) return;
+    note(from, held->identity.instance(), message);
+    actor_hears(held, message);
   };
   actors_[identity.instance()] = actor;
+  node.process->hosts.insert(identity.instance());
   wire_.add(actor->process);
+  actor->is_hung = std::exchange(hangs_start_, false);
   in_actor(actor, Millis(50 + in(500)), [this, actor] {
     ActorUp up{.actor = actor->identity.actor, .incarnation = actor->identity.incarnation, .pid = 1};
-    if (actor->role == "learner")
-      up.channels = {"shm:" + actor->identity.instance(), "zmq:" + actor->identity.instance()};
+    const std::string instance = actor->identity.instance();
+    if (actor->role == "learner" || actor->role == "rollout") up.channels = {"shm:" + instance, "zmq:" + instance};
+    if (actor->role == "rollout") up.weights = up.channels;
     say(actor, up);
+    if (actor->role != "learner" && actor->role != "checkpointer") report_times(actor);
+  });
+}
+
+void World::report_times(const std::shared_ptr<SimActor>& actor) {
+  in_actor(actor, Millis(8000 + in(8000)), [this, actor] {
+    say(actor, ProducerTimes{.actor = actor->identity.actor, .idle_seconds = 1, .busy_seconds = 2});
+    if (actor->role == "rollout" && in(4) == 0)
+      say(actor, Event{.actor = actor->identity.actor, .kind = "simulator_failed", .text = "made again"});
   });
 }
 
@@ -32,18 +53,34 @@ void World::end_actor(const std::string& instance, const std::string& failure, M
     const auto found = actors_.find(instance);
     if (found == actors_.end()) return;
     const auto actor = found->second;
-    const auto host = newest_host_process(actor->node);
+    if (actor->survives_until > clock_.now())
+      return end_actor(instance, failure, std::chrono::ceil<Millis>(actor->survives_until - clock_.now()));
     drop_actor(instance);
-    if (host && host->is_alive) wire_.run_in(host, [actor, failure] { actor->on_end(failure); });
+    wire_.run_in(actor->owner, [actor, failure] {
+      actor->owner->hosts.erase(actor->identity.instance());
+      actor->on_end(failure);
+    });
   });
 }
 
-std::shared_ptr<SimProcess> World::newest_host_process(std::size_t host) {
-  if (host == 0) return controller_;
-  for (const auto& node : nodes_) {
-    if (node->host == host && node->process->is_alive) return node->process;
-  }
-  return nullptr;
+void World::end_process(const std::shared_ptr<SimActor>& actor, const ProcessExit& exit) {
+  const ActorExited exited{.actor = actor->identity.actor,
+                           .incarnation = actor->identity.incarnation,
+                           .exit_code = exit.exit_code,
+                           .signal = exit.signal,
+                           .killed_by_us = exit.killed_by_us,
+                           .stderr_tail = exit.stderr_tail,
+                           .out_of_memory = exit.out_of_memory,
+                           .unkillable = exit.unkillable};
+  if (!exited.unkillable) drop_actor(actor->identity.instance());
+  wire_.run_in(actor->owner, [this, actor, exited] {
+    if (!exited.unkillable) {
+      actor->owner->hosts.erase(actor->identity.instance());
+      actor->hosted->remove(actor->identity.instance());
+    }
+    hold_word(actor->owner, "node", exited);
+    wire_.send(actor->owner, actor->agent, "controller", exited);
+  });
 }
 
 void World::drop_actor(const std::string& instance) {
@@ -62,7 +99,25 @@ void World::in_actor(const std::shared_ptr<SimActor>& actor, Millis delay, std::
 }
 
 void World::say(const std::shared_ptr<SimActor>& actor, const Message& message) {
+  hold_word(actor->process, actor->role, message);
   wire_.send(actor->process, actor->identity.instance(), "controller", message);
+}
+
+void World::hold_word(const std::shared_ptr<SimProcess>& process, const std::string& role, const Message& message) {
+  if (held_words_.empty()) return;
+  static constexpr std::array kHeld{GroupUp::kType,        GroupUp::kType,    StepReport::kType, SnapshotReady::kType,
+                                    SnapshotReady::kType,  GroupAbort::kType, ActorUp::kType,    ActorExited::kType,
+                                    CheckpointDone::kType, Finished::kType,   Spawn::kType,      Stop::kType};
+  const Fault fault = held_words_.front();
+  if (kHeld[fault.target % kHeld.size()] != type_of(message)) return;
+  held_words_.erase(held_words_.begin());
+  process->held_until = clock_.now() + fault.lasts;
+  if (role != "learner" && role != "checkpointer") return;
+  // Its words are of a group that is gone when they come.
+  for (const auto& [instance, actor] : actors_) {
+    if (actor->role == "learner" && actor->process != process)
+      return end_actor(instance, "killed", Millis(5 + in(300)));
+  }
 }
 
 void World::actor_hears(const std::shared_ptr<SimActor>& actor, const Message& message) {
@@ -82,16 +137,42 @@ void World::actor_hears(const std::shared_ptr<SimActor>& actor, const Message& m
 }
 
 void World::hear_peers(SimActor& actor, const Peers& peers) {
-  if (actor.role == "decoder" && peers.gone.empty()) {
+  if (actor.role == feeder() && peers.gone.empty()) {
     actor.feeds.clear();
     for (const std::string& address : peers.channels) actor.feeds.insert(address.substr(4));
   }
+  // A consumer that has lost its place itself gives nothing to anybody.
+  if (judge_.actors().is_left(actor.identity.instance())) return;
   for (const std::string& gone : peers.gone) {
-    actor.producers.erase(gone);
     const auto found = actors_.find(gone);
-    if (found != actors_.end() && found->second->node == 0)
-      breach(fmt::format("{} counts as gone and can still write", gone));
+    if (found != actors_.end() && found->second->node == actor.node)
+      breach(fmt::format("{} counts as gone for {} and can still write", gone, actor.identity.instance()));
   }
+}
+
+void World::hang(const std::shared_ptr<SimActor>& actor) {
+  actor->is_hung = true;
+  if (actor->role == "learner" || actor->role == "checkpointer") return;
+  // Who waits for its items says so.
+  const std::string told_by = actor->role == "env" ? "rollout/" : "learner/";
+  clock_.after(Millis(10'000 + in(10'000)), [this, actor, told_by] {
+    const auto by = actor_of(told_by, 1);
+    const std::string instance = actor->identity.instance();
+    if (!actor->is_hung || !actors_.contains(instance)) return;
+    if (!by || by->is_hung) return hang(actor);
+    in_actor(by, 0ms, [this, by, instance] {
+      say(by, StuckProducer{.actor = by->identity.actor, .producer = instance, .text = "holds an item for too long"});
+    });
+    hang(actor);
+  });
+}
+
+std::shared_ptr<SimActor> World::actor_of(const std::string& prefix, std::uint32_t number) {
+  std::vector<std::shared_ptr<SimActor>> found;
+  for (const auto& [instance, actor] : actors_) {
+    if (instance.starts_with(prefix)) found.push_back(actor);
+  }
+  return found.empty() ? nullptr : found[number % found.size()];
 }
 
 }  // namespace troupe::testing

@@ -1,23 +1,44 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "actors/rights.h"
+#include "base/metric_sinks.h"
+#include "configs/loader.h"
+#include "configs/overrides.h"
+#include "placement/roles.h"
 #include "tests/simulation/sim_background.h"
 #include "tests/simulation/world.h"
+#include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/commit.h"
+#include "workers/controller/resume.h"
 
 namespace troupe::testing {
+
+std::string World::feeder() const {
+  return schedule_.makers == Schedule::Makers::decoders   ? "decoder"
+         : schedule_.makers == Schedule::Makers::encoders ? "encoder"
+                                                          : "rollout";
+}
+
+std::vector<std::string> World::pools() const {
+  if (schedule_.makers != Schedule::Makers::simulators) return {feeder()};
+  return {"env", "rollout"};
+}
 
 JobController::Setup World::setup() {
   JobController::Setup setup;
   setup.config.job.name = "sim";
-  setup.config.training.steps = kSteps;
-  setup.config.training.step_timeout = Seconds(20);
+  if (schedule_.makers == Schedule::Makers::encoders) setup.config.data.features.encode = "encoder";
+  if (schedule_.makers == Schedule::Makers::simulators) setup.config.job.kind = JobKind::rl;
+  setup.config.training.steps = schedule_.steps;
+  setup.config.training.step_timeout = Seconds(step_timeout());
   setup.config.checkpoint.timeout = Seconds(15);
+  setup.config.checkpoint.keep = 1 + static_cast<std::int64_t>(schedule_.seed % 3);
   setup.config.cluster.start_timeout = Seconds(60);
   setup.config.cluster.num_nodes = static_cast<std::int64_t>(kNodes);
   setup.config.cluster.restart.budget = 20;
   setup.config.cluster.restart.component_budget = 60;
-  setup.config.cluster.elastic["decoder"] = {.min = 1, .max = 16};
+  for (const std::string& pool : pools()) setup.config.cluster.elastic[pool] = {.min = 1, .max = 16};
   setup.plan.job = "sim";
   for (std::size_t n = 0; n < kNodes; ++n)
     setup.plan.nodes.push_back({.name = n == 0 ? "local" : fmt::format("n{}", n), .cpus = 4, .memory_bytes = 1000});
@@ -31,16 +52,32 @@ JobController::Setup World::setup() {
                                  .memory_bytes = 100});
   };
   for (std::int64_t rank = 0; rank < kRanks; ++rank) add("learner", rank, 0);
-  for (std::int64_t rank = 0; rank < 6; ++rank) add("decoder", rank, rank % static_cast<std::int64_t>(kNodes));
+  const auto of_each = 6 / static_cast<std::int64_t>(pools().size());
+  for (const std::string& pool : pools()) {
+    // a rollout worker takes weights from the learners, on their machine
+    for (std::int64_t rank = 0; rank < of_each; ++rank)
+      add(pool, rank, pool == "rollout" ? 0 : rank % static_cast<std::int64_t>(kNodes));
+  }
   add("checkpointer", 0, 0);
   setup.plan.collective = "gloo";
-  setup.plan.batch = {.global = 4, .micro = 2, .data_ranks = kRanks, .accumulation = 1};
+  setup.plan.batch = {.global = GroupJudge::kBatch, .micro = 2, .data_ranks = kRanks, .accumulation = 1};
   setup.run = run_;
   setup.runtime_dir = folder_;
   setup.term = db_->next_term().value();
-  if (const auto newest = newest_valid(run_.checkpoints(), CheckpointCheck::sizes)) {
+  if (setup.term == 1) return setup;
+  // A job that goes on does so as --resume says, where the run directory is whole.
+  if (schedule_.is_on_disk) {
+    LoadedConfig recorded = recorded_job();
+    recorded.job.job.run_root = folder_;
+    const ResumePoint point = resolve_resume(recorded, "auto").value();
+    if (!point.run || point.run->root() != run_.root()) breach("another run goes on");
+    setup.resume_step = point.step;
+    setup.resume_checkpoint = point.checkpoint;
+    setup.resume_voids = point.void_positions;
+  } else if (const auto newest = newest_valid(run_.checkpoints(), CheckpointCheck::sizes)) {
     setup.resume_step = newest->step;
     setup.resume_checkpoint = newest->directory;
+    setup.resume_voids = read_checkpoint_ledger(newest->directory).value().void_positions;
   }
   return setup;
 }
@@ -48,39 +85,54 @@ JobController::Setup World::setup() {
 void World::begin_controller() {
   term_began_ = clock_.now();
   controller_ = std::make_shared<SimProcess>(0, OrderedDelivery::Limits{.tries = 30});
+  wire_.add(controller_);
   membership_ = std::make_unique<Membership>(NodeSnapshot{.name = "local", .cpus = 4, .memory_bytes = 1000}, 10s);
+  peers_ = std::make_shared<PeerBook>();
   const auto process = controller_;
+  JobController::Setup job = setup();
+  const std::uint64_t term = job.term;
+  const std::int64_t resume_step = job.resume_step;
   service_ = std::make_unique<ControllerService>(
-      ControllerService::Setup{.job = setup(),
+      ControllerService::Setup{.job = std::move(job),
                                .config_yaml = "",
                                .lease = 10s,
                                .orphan = 60s,
-                               .forget = [process](const std::string& name) { process->delivery.forget(name); },
-                               .wall_seconds = [] { return 0.0; }},
-      *membership_, *db_, std::vector<std::unique_ptr<MetricSink>>{},
+                               .forget = [this, process](const std::string& name) { wire_.forget(process, name); },
+                               .wall_seconds = [] { return 0.0; },
+                               .peers = peers_},
+      *membership_, *db_, sinks(),
       [this, process](const std::string& to, const Message& message) {
+        judge_.sends(to, message);
+        hold_word(process, "controller", message);
+        if (to.starts_with("cli.")) return note("controller", to, message);
         wire_.send(process, "controller", to, message);
       },
-      output_, std::make_unique<SimBackground>(clock_, wire_, process, [this] {
-        return Millis(in(100) == 0 ? 500 + in(3500) : 1 + in(20));
-      }));
+      output_,
+      std::make_unique<SimBackground>(
+          clock_, wire_, process, [this] { return disk_takes(); }, schedule_.is_on_disk));
+  judge_.begins(*service_, *membership_, term, resume_step, run_.checkpoints(), [this](std::uint64_t fence) {
+    const auto epochs = db_->epochs().value();
+    return !epochs.empty() && epochs.back().fence == fence;
+  });
   controller_->names["controller"] = [this](const std::string& from, const Message& message) {
-    if (!is_started_) {
-      waiting_.emplace_back(from, message);
-      return;
-    }
-    service_->handle(from, message, clock_.now());
-    look();
+    note(from, "controller", message);
+    if (is_started_) return controller_hears(from, message);
+    waiting_.emplace_back(from, message);
   };
-  own_agent_ = std::make_unique<SimNode>();
+  own_agent_ = std::make_shared<SimNode>();
   own_agent_->host = 0;
   own_agent_->process = controller_;
-  own_agent_->agent = "node/0#0";
+  own_agent_->agent = own_agent_->address = "node/0#0";
   make_agent(*own_agent_);
-  wire_.add(controller_);
   is_started_ = false;
   waiting_.clear();
   await_nodes(controller_);
+}
+
+std::vector<std::unique_ptr<MetricSink>> World::sinks() const {
+  std::vector<std::unique_ptr<MetricSink>> sinks;
+  if (schedule_.is_on_disk) sinks.push_back(make_jsonl_sink(run_.path("metrics.jsonl")).value());
+  return sinks;
 }
 
 void World::await_nodes(const std::shared_ptr<SimProcess>& process) {
@@ -95,40 +147,99 @@ void World::await_nodes(const std::shared_ptr<SimProcess>& process) {
   }
   is_started_ = true;
   for (const auto& [from, message] : waiting_) {
-    if (const auto* join = std::get_if<Join>(&message)) (void)membership_->join(*join, from, clock_.now());
+    const auto* join = std::get_if<Join>(&message);
+    if (!join) continue;
+    judge_.lets_in(from, *join, clock_.now());
+    (void)membership_->join(*join, from, clock_.now());
   }
+  judge_.starts(clock_.now());
   service_->start(clock_.now());
-  for (const auto& [from, message] : std::exchange(waiting_, {})) service_->handle(from, message, clock_.now());
+  judge_.settled();
+  for (const auto& [from, message] : std::exchange(waiting_, {})) controller_hears(from, message);
   tick(process);
 }
 
 void World::tick(const std::shared_ptr<SimProcess>& process) {
   if (process != controller_) return;
+  judge_.ticks(clock_.now());
   service_->tick(clock_.now());
+  judge_.settled();
   look();
   if (const auto code = service_->exit_code()) {
     exit_code_ = code;
     return;
   }
-  clock_.after(250ms, [this, process] { wire_.run_in(process, [this, process] { tick(process); }); });
+  clock_.after(schedule_.tick, [this, process] { wire_.run_in(process, [this, process] { tick(process); }); });
+}
+
+void World::controller_hears(const std::string& from, const Message& message) {
+  judge_.hears(from, message, clock_.now());
+  service_->handle(from, message, clock_.now());
+  judge_.settled();
+  look();
+}
+
+void World::asks(const std::string& from, const Message& message) {
+  wire_.run_in(controller_, [this, from, message] {
+    if (!is_started_ || exit_code_) return;
+    note(from, "controller", message);
+    controller_hears(from, message);
+  });
+}
+
+void World::note(const std::string& from, const std::string& to, const Message& message) {
+  const auto party_of = [](const std::string& name) {
+    return name.starts_with("cli.2") ? actors::Party::viewer : actors::party_named(name);
+  };
+  const actors::Party sender = party_of(from), addressee = party_of(to);
+  if (!actors::may_send(sender, type_of(message), addressee) ||
+      !actors::tells_of_itself(name_without_life(from), message))
+    breach(fmt::format("{} may not send {} to {}", from, name_of(type_of(message)), to));
+  bool has_passed = is_started_;
+  for (std::size_t row = 0; row < actors::kActors.size(); ++row) {
+    const actors::ActorRow& of = actors::kActors[row];
+    const auto mark = [&](auto& seen, actors::MessageTypes types) {
+      const auto place = std::find(types.begin(), types.end(), type_of(message)) - types.begin();
+      if (place < static_cast<std::ptrdiff_t>(types.size())) seen[row][static_cast<std::size_t>(place)] = true;
+    };
+    if (of.party == sender) mark(outcome_.rights.sent, of.sends);
+    // the controller has a row of its own until there is a plan
+    if (of.party == addressee && (of.party != actors::Party::controller || std::exchange(has_passed, !has_passed)))
+      mark(outcome_.rights.taken, of.takes);
+  }
+}
+
+Millis World::disk_takes() {
+  // One that hangs at a commit outlasts its timeout.
+  if (hangs_disk_ && service_->job().checkpoints().is_committing() && !std::exchange(hangs_disk_, false)) return 40s;
+  if (slow_disk_until_ > clock_.now()) return Millis(100 + in(2000));
+  return Millis(in(100) == 0 ? 500 + in(3500) : 1 + in(20));
 }
 
 void World::look() {
   const std::int64_t step = service_->job().checkpoints().committed_step();
   if (step == committed_.second) return;
-  const auto entries = list_checkpoints(run_.checkpoints());
-  const auto entry = std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.step == step; });
-  if (entry == entries.end()) return breach(fmt::format("step {} is committed and not on disk", step));
-  const auto status = nlohmann::json::parse(service_->job().status_json(clock_.now()));
-  const auto stands = status["fence"].get<std::uint64_t>();
-  const std::pair<std::uint64_t, std::int64_t> commit{entry->manifest.fence, step};
+  const std::string directory = run_.checkpoints() + "/" + checkpoint_name(step);
+  const auto manifest = read_manifest(directory);
+  if (!manifest || manifest->step != step) return breach(fmt::format("step {} is committed and not on disk", step));
+  const std::pair<std::uint64_t, std::int64_t> commit{manifest->fence, step};
   // A group that waited for the commit begins at its step.
-  if (commit.first != stands && status["step"] != step)
-    breach(fmt::format("step {} of fence {:x} was committed while {:x} stood", step, commit.first, stands));
+  if (commit.first != judge_.fence() && service_->job().step() != step)
+    breach(fmt::format("step {} of fence {:x} was committed while {:x} stood", step, commit.first, judge_.fence()));
   if (commit <= committed_)
     breach(fmt::format("step {} of fence {:x} was committed after step {} of {:x}", step, commit.first,
                        committed_.second, committed_.first));
   committed_ = commit;
+}
+
+const LoadedConfig& World::recorded_job() {
+  static const LoadedConfig job = [] {
+    const LoadOutcome loaded =
+        load_job("quickstart:sft", {"job.name=sim", "training.steps=60", "training.global_batch_size=4"});
+    if (!loaded.config) throw std::runtime_error(loaded.errors.empty() ? "no job" : loaded.errors.front());
+    return *loaded.config;
+  }();
+  return job;
 }
 
 }  // namespace troupe::testing

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.h"
+#include "base/hash.h"
 #include "tests/simulation/world.h"
 #include "workers/checkpoint/writer.h"
 
@@ -30,10 +31,11 @@ void World::join_group(const std::shared_ptr<SimActor>& actor, const GroupPlan& 
   actor->is_in_group = true;
   actor->finishes = actor->is_settling = false;
   actor->history.clear();
+  actor->ledger.reset();
   if (!plan.checkpoint.empty()) {
     const auto text = read_file(plan.checkpoint + "/ledger.json");
     if (!text) return breach(fmt::format("{} cannot be restored: {}", plan.checkpoint, text.error().message()));
-    actor->history = nlohmann::json::parse(*text).get<History>();
+    actor->history = nlohmann::json::parse(*text)["history"].get<History>();
   }
   if (static_cast<std::int64_t>(actor->history.size()) != plan.resume_step)
     breach(fmt::format("{} has {} steps and is to resume at {}", plan.checkpoint, actor->history.size(),
@@ -53,7 +55,7 @@ void World::join_group(const std::shared_ptr<SimActor>& actor, const GroupPlan& 
       step_soon(plan.fence);
     } else {
       // the collective's own deadline
-      in_actor(actor, 20s, [this, actor, fence = plan.fence] {
+      in_actor(actor, step_timeout(), [this, actor, fence = plan.fence] {
         if (actor->fence == fence && actor->is_in_group && !groups_[fence].runs) leave_group(actor, "timed out");
       });
     }
@@ -89,7 +91,8 @@ std::vector<std::shared_ptr<SimActor>> World::members(std::uint64_t fence) {
 }
 
 void World::step_soon(std::uint64_t fence) {
-  clock_.after(Millis(700 + in(600)), [this, fence] { step(fence); });
+  const auto tenth = static_cast<std::uint64_t>(schedule_.step.count()) / 10;
+  clock_.after(Millis(7 * tenth + in(6 * tenth)), [this, fence] { step(fence); });
 }
 
 bool World::is_fed(const SimActor& learner) {
@@ -97,7 +100,7 @@ bool World::is_fed(const SimActor& learner) {
     const SimActor& maker = *entry.second;
     const bool is_near = maker.node == 0 || (wire_.silent_until[maker.node] <= clock_.now() &&
                                              wire_.deaf_until[maker.node] <= clock_.now());
-    return maker.role == "decoder" && !maker.is_hung && maker.process->stopped_until <= clock_.now() && is_near &&
+    return maker.role == feeder() && !maker.is_hung && maker.process->stopped_until <= clock_.now() && is_near &&
            maker.feeds.contains(learner.identity.instance());
   });
 }
@@ -109,7 +112,7 @@ void World::step(std::uint64_t fence) {
   for (const auto& rank : ranks) {
     if (rank->is_hung || rank->process->stopped_until > clock_.now()) {
       // the others wait for it until the collective's deadline
-      clock_.after(20s, [this, fence, rank] {
+      clock_.after(step_timeout(), [this, fence, rank] {
         if (rank->is_hung && rank->is_in_group && rank->fence == fence) {
           for (const auto& other : members(fence)) {
             if (!other->is_hung) leave_group(other, "timed out");
@@ -123,26 +126,74 @@ void World::step(std::uint64_t fence) {
     if (rank->is_settling && (done(*rank) || wants_snapshot(*rank))) return step_soon(fence);
     if (!done(*rank) && !is_fed(*rank)) return step_soon(fence);
   }
+  if (breaks_groups_) return leave_group(ranks[0], "the collective failed");
   const bool are_done = done(*ranks[0]) || (ranks[0]->finishes && ranks[1]->finishes);
   if (are_done) return conclude(fence, ranks);
   for (const auto& rank : ranks) {
     rank->history.push_back(fence);
-    const auto now_at = static_cast<std::int64_t>(rank->history.size());
-    say(rank, StepReport{.actor = rank->identity.actor, .fence = fence, .step = now_at});
+    report_step(rank);
     if (wants_snapshot(*rank) || done(*rank)) snapshot(rank);
   }
   step_soon(fence);
+}
+
+void World::report_step(const std::shared_ptr<SimActor>& rank) {
+  const std::string& actor = rank->identity.actor;
+  const auto step = static_cast<std::int64_t>(rank->history.size());
+  const bool is_first = actor == "learner/0";
+  StepReport report{.actor = actor, .fence = rank->fence, .step = step};
+  if (is_first && step % 13 == 0) report.void_positions = {(step - 1) * GroupJudge::kBatch + 1};
+  // each step of a long job, whose curves have to be thinned
+  if (is_first && (step % 4 == 0 || schedule_.steps > 1000))
+    report.metrics = {{"train/loss", 1.0 / static_cast<double>(step)}, {"time/step", 1.0}, {"time/stall", 0.1}};
+  if (!report.metrics.empty() && schedule_.makers == Schedule::Makers::simulators)
+    report.metrics.insert({{"env/return", 1.0}, {"env/num_trajectories", 8.0}});
+  // the makers set the pace
+  if (!report.metrics.empty() && schedule_.seed % 4 == 2) report.metrics["time/stall"] = 0.9;
+  if (is_first && std::exchange(has_bad_samples_, false)) {
+    for (std::int64_t i = 0; i < 20; ++i) report.bad_positions.push_back(i);
+    report.void_positions = report.bad_positions;
+  }
+  if (schedule_.is_on_disk) append_ledger(*rank, report);
+  say(rank, report);
+  if (is_first && step % 20 == 10)
+    say(rank, EvalReport{.actor = actor,
+                         .fence = rank->fence,
+                         .step = step,
+                         .metrics = {{"eval/loss", 0.5}, {"eval/dynamics_loss", 0.25}}});
+  if (step == 7) say(rank, Event{.actor = actor, .kind = "void_sample", .text = "a sample is void"});
+  if (step == 9) say(rank, BadClip{.actor = actor, .file = "clip.mp4", .group = 3, .text = "cannot be read"});
+  if (step != 11 || !is_first) return;
+  const auto maker = actor_of(feeder());
+  say(rank, Quarantined{.actor = actor,
+                        .position = 40,
+                        .producers = {maker ? maker->identity.instance() : feeder() + "/0#0"},
+                        .text = "two died of it"});
+}
+
+void World::append_ledger(SimActor& rank, const StepReport& report) {
+  const std::int64_t of = rank.identity.actor == "learner/0" ? 0 : 1, share = GroupJudge::kBatch / kRanks;
+  if (!rank.ledger)
+    rank.ledger = std::make_unique<LedgerWriter>(LedgerWriter::open(run_.ledger(), rank.fence, of).value());
+  LedgerRecord record{.fence = rank.fence, .step = report.step - 1, .rank = of};
+  for (std::int64_t i = 0; i < share; ++i) {
+    record.positions.push_back((report.step - 1) * GroupJudge::kBatch + of * share + i);
+    record.xxh3.push_back(mix64(static_cast<std::uint64_t>(record.positions.back())));
+  }
+  for (const std::int64_t position : report.void_positions) record.voids.push_back({position, "void"});
+  rank.ledger->append(record).value();
 }
 
 void World::snapshot(const std::shared_ptr<SimActor>& rank) {
   rank->is_settling = true;
   rank->settling_step = static_cast<std::int64_t>(rank->history.size());
   snapshots_[{rank->fence, rank->settling_step}] = rank->history;
-  say(rank, SnapshotReady{.actor = rank->identity.actor,
-                          .rank = rank->identity.actor == "learner/0" ? 0 : 1,
-                          .step = rank->settling_step,
-                          .fence = rank->fence,
-                          .handle = rank->identity.instance()});
+  say(rank,
+      SnapshotReady{.actor = rank->identity.actor,
+                    .rank = rank->identity.actor == "learner/0" ? 0 : 1,
+                    .step = rank->settling_step,
+                    .fence = rank->fence,
+                    .handle = fmt::format("{}@{:x}:{}", rank->identity.instance(), rank->fence, rank->settling_step)});
 }
 
 void World::conclude(std::uint64_t fence, const std::vector<std::shared_ptr<SimActor>>& ranks) {
@@ -169,27 +220,39 @@ void World::write(const std::shared_ptr<SimActor>& actor, const CheckpointBegin&
   // A slow disk now and then: the ranks may have gone back and come again before it is done.
   const Millis takes(in(6) == 0 ? 4000 + in(10'000) : 200 + in(1500));
   in_actor(actor, takes, [this, actor, begin] {
-    CheckpointDone done{.step = begin.step, .fence = begin.fence};
-    if (failing_writes_ > 0) {
+    CheckpointDone done;
+    done.step = begin.step;
+    done.fence = begin.fence;
+    if (failing_writes_ > 0 && failing_writes_ % 2 == 0) {
       --failing_writes_;
-      has_failed_writes_ = true;
+      excuses_.insert(Fault::Kind::fail_write);
       done.error = "rank-0: No space left on device";
+    } else if (failing_writes_ > 0) {
+      --failing_writes_;
+      // it says that it has written, and the disk has nothing
+      excuses_.insert(Fault::Kind::fail_write);
     } else {
-      const History& history = snapshots_[{begin.fence, begin.step}];
       const Manifest manifest = manifest_of(begin.step, begin.fence);
       const std::vector<std::byte> shard(static_cast<std::size_t>(snapshot_bytes(manifest)));
-      const auto written =
-          CheckpointWriter().write({.directory = begin.directory,
-                                    .manifest = manifest,
-                                    .ranks = {shard, shard},
-                                    .attachments = {{.name = "ledger.json", .bytes = nlohmann::json(history).dump()}}});
-      if (written)
-        done.manifest_hash = written->manifest_hash;
+      const auto made = CheckpointWriter().write({.directory = begin.directory,
+                                                  .manifest = manifest,
+                                                  .ranks = {shard, shard},
+                                                  .attachments = {{.name = "ledger.json", .bytes = ledger_of(begin)}}});
+      if (made)
+        done.manifest_hash = made->manifest_hash;
       else
-        done.error = written.error().message();
+        done.error = made.error().message();
     }
     say(actor, done);
   });
+}
+
+std::string World::ledger_of(const CheckpointBegin& begin) const {
+  const auto history = snapshots_.find({begin.fence, begin.step});
+  const nlohmann::json ledger = {{"history", history == snapshots_.end() ? History{} : history->second},
+                                 {"void_positions", begin.void_positions},
+                                 {"bad_positions", begin.bad_positions}};
+  return ledger.dump();
 }
 
 }  // namespace troupe::testing

@@ -13,9 +13,12 @@ namespace {
 using Kind = Fault::Kind;
 using std::chrono::milliseconds;
 
-constexpr std::array kNames{"kill_actor",  "hang_actor",   "kill_node",  "stop_node",       "cut_node",
-                            "deafen_node", "silence_node", "rival_node", "stop_controller", "bad_wire",
-                            "fail_write",  "hang_write",   "scale",      "terminate",       "restart"};
+constexpr std::array kNames{"kill_actor",   "hang_actor", "kill_node",       "stop_node", "cut_node",   "deafen_node",
+                            "silence_node", "rival_node", "stop_controller", "bad_wire",  "fail_write", "hang_write",
+                            "scale",        "late_word",  "hang_start",      "slow_end",  "unkillable", "stranger",
+                            "new_node",     "ask",        "terminate",       "restart",   "fatal"};
+/// The last three end the whole job: they are rarer than all else, and come late.
+constexpr std::size_t kEnds = 3;
 
 /// Short ones pass unseen, middling ones are a suspicion, long ones outlast the lease.
 milliseconds some_time(std::mt19937_64& draw) {
@@ -23,26 +26,50 @@ milliseconds some_time(std::mt19937_64& draw) {
   return milliseconds(kSeconds[draw() % kSeconds.size()] * 1000 + static_cast<int>(draw() % 2000));
 }
 
+Fault some_fault(std::mt19937_64& draw, bool may_end) {
+  const auto kind = static_cast<Kind>(draw() % (kNames.size() - (may_end ? 0 : kEnds)));
+  const bool ends_job = static_cast<std::size_t>(kind) >= kNames.size() - kEnds || kind == Kind::unkillable;
+  const milliseconds earliest(ends_job ? 30'000 : 0);
+  return {.kind = kind,
+          .at = earliest + milliseconds(draw() % 60'000),
+          .lasts = some_time(draw),
+          .target = static_cast<std::uint32_t>(draw())};
+}
+
 }  // namespace
 
 Schedule schedule_of(std::uint64_t seed) {
   std::mt19937_64 draw(seed);
   Schedule schedule{.seed = seed};
+  if (seed % 8 == 3) schedule.makers = Schedule::Makers::encoders;
+  if (seed % 8 == 6) schedule.makers = Schedule::Makers::simulators;
+  schedule.is_on_disk = seed % 32 == 9;
+  // most of what a schedule costs is its checkpoints
+  if (seed % 4 != 0) schedule.every = 10;
   // What is asked for belongs to every schedule.
   schedule.faults.push_back(
       {.kind = Kind::scale, .at = milliseconds(1000 + draw() % 40'000), .target = static_cast<std::uint32_t>(draw())});
   const std::size_t count = 3 + draw() % 4;
-  for (std::size_t i = 0; i < count; ++i) {
-    // Ends of the whole job are rarer than all else, and come late.
-    const bool may_end = draw() % 4 == 0;
-    const auto kind = static_cast<Kind>(draw() % (may_end ? kNames.size() : kNames.size() - 2));
-    const milliseconds earliest(kind == Kind::terminate || kind == Kind::restart ? 30'000 : 0);
-    schedule.faults.push_back({.kind = kind,
-                               .at = earliest + milliseconds(draw() % 60'000),
-                               .lasts = some_time(draw),
-                               .target = static_cast<std::uint32_t>(draw())});
-  }
+  for (std::size_t i = 0; i < count; ++i) schedule.faults.push_back(some_fault(draw, draw() % 4 == 0));
   std::sort(schedule.faults.begin(), schedule.faults.end(), [](const Fault& a, const Fault& b) { return a.at < b.at; });
+  return schedule;
+}
+
+Schedule long_schedule(std::uint64_t seed, std::chrono::hours lasts) {
+  std::mt19937_64 draw(seed);
+  // more than a curve keeps (RunCurve::kMostPoints)
+  Schedule schedule{.seed = seed, .steps = 21'600, .every = 600};
+  schedule.step = std::chrono::duration_cast<milliseconds>(lasts) / schedule.steps;
+  schedule.tick = milliseconds(1000);
+  for (milliseconds at{0}; at < lasts; at += std::chrono::minutes(10)) {
+    Fault fault = some_fault(draw, false);
+    // an actor that is never started again makes no long job
+    if (fault.kind == Kind::unkillable || fault.kind == Kind::new_node || fault.kind == Kind::fail_write) continue;
+    // nor does one that outlives it, nor a disk that hangs
+    if (fault.kind == Kind::slow_end || fault.kind == Kind::hang_write) fault.target |= 1;
+    fault.at += at;
+    schedule.faults.push_back(fault);
+  }
   return schedule;
 }
 
@@ -66,6 +93,29 @@ Schedule shrunk(Schedule schedule, const std::string& folder) {
     }
   }
   return schedule;
+}
+
+void SeenRights::add(const SeenRights& other) {
+  for (std::size_t row = 0; row < sent.size(); ++row) {
+    for (std::size_t i = 0; i < kMost; ++i) {
+      sent[row][i] |= other.sent[row][i];
+      taken[row][i] |= other.taken[row][i];
+    }
+  }
+}
+
+std::vector<std::string> SeenRights::missing() const {
+  std::vector<std::string> missing;
+  for (std::size_t row = 0; row < sent.size(); ++row) {
+    const actors::ActorRow& of = actors::kActors[row];
+    for (std::size_t i = 0; i < of.sends.size(); ++i) {
+      if (!sent[row][i]) missing.push_back(fmt::format("{} sends {}", of.actor, comm::name_of(of.sends[i])));
+    }
+    for (std::size_t i = 0; i < of.takes.size(); ++i) {
+      if (!taken[row][i]) missing.push_back(fmt::format("{} takes {}", of.actor, comm::name_of(of.takes[i])));
+    }
+  }
+  return missing;
 }
 
 }  // namespace troupe::testing

@@ -1,30 +1,41 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "actors/actor_catalogue.h"
 
 namespace troupe::testing {
 
 /// What goes wrong, or is asked for, at one moment of a simulated job.
 struct Fault {
   enum class Kind : std::uint8_t {
-    kill_actor,       ///< its process ends as by SIGKILL
+    kill_actor,       ///< its process ends as by SIGKILL, or breaks, or says that it may be tried again
     hang_actor,       ///< it does and hears nothing until it is killed
     kill_node,        ///< a node's process and all it hosts; it is started again after `lasts`
     stop_node,        ///< SIGSTOP for `lasts`, with all it hosts
     cut_node,         ///< no message passes either way for `lasts`
     deafen_node,      ///< nothing reaches it for `lasts`; what it sends passes
     silence_node,     ///< nothing of it passes for `lasts`; what is sent to it does
-    rival_node,       ///< a second process joins under its name
+    rival_node,       ///< a second process joins under its name; the first one may be stopped and wake behind it
     stop_controller,  ///< SIGSTOP for `lasts`
     bad_wire,         ///< for `lasts` three in ten messages are lost, one in ten comes twice, all are reordered
     fail_write,       ///< the next writes of a checkpoint fail, as on a full disk
     hang_write,       ///< the next write of a checkpoint never ends
     scale,            ///< the pool is scaled to `target` + 1
-    terminate,        ///< SIGTERM
-    restart,          ///< the controller's process is killed and the job resumed
+    late_word,   ///< all that an actor says from its next word of a kind on is held for `lasts`; a rank dies with it
+    hang_start,  ///< the next start of an actor never comes up
+    slow_end,    ///< for `lasts` actors that are told to end take long, until they are killed
+    unkillable,  ///< an actor survives SIGKILL for `lasts`
+    stranger,    ///< a node of another build, of another key or of no right name asks to join
+    new_node,    ///< a further node joins
+    ask,         ///< the command line asks, or wants to see what a scale would do
+    terminate,   ///< SIGTERM, SIGINT or `status --stop`
+    restart,     ///< the controller's process is killed and the job resumed
+    fatal,       ///< a learner says that the job cannot go on
   };
   Kind kind = Kind::kill_actor;
   std::chrono::milliseconds at{0}, lasts{0};
@@ -32,17 +43,37 @@ struct Fault {
   std::uint32_t target = 0;
 };
 
-/// A job of two ranks on node/0, six decoders over three nodes and a checkpointer, and what happens to it. Everything
-/// that is random in it follows from the seed.
+/// A job of two ranks on node/0, six makers of samples over three nodes and a checkpointer, and what happens to it.
+/// Everything that is random in it follows from the seed.
 struct Schedule {
+  enum class Makers : std::uint8_t { decoders, encoders, simulators };
   std::uint64_t seed = 0;
   std::vector<Fault> faults = {};
+  /// Simulators come with rollout workers, three of each.
+  Makers makers = Makers::decoders;
+  /// Of training, and between two checkpoints.
+  std::int64_t steps = 60, every = 5;
+  /// A step takes from 70 to 130 % of it, the controller looks at its clock every `tick`.
+  std::chrono::milliseconds step{1000}, tick{250};
+  /// state.db is a file, and the run directory is read at the end as commands read it.
+  bool is_on_disk = false;
 };
 
 /// Three to six faults within the first two minutes of the job.
 Schedule schedule_of(std::uint64_t seed);
+/// One job that trains for so long, with a fault every ten minutes.
+Schedule long_schedule(std::uint64_t seed, std::chrono::hours lasts);
 /// "seed 7: cut_node 2 at 12.3 s for 20.0 s; ...", for people and for a test of its own.
 std::string to_text(const Schedule& schedule);
+
+/// Which words of the rights table (actors::kActors) came to their addressees, by row and place in its list.
+struct SeenRights {
+  static constexpr std::size_t kMost = 24;
+  std::array<std::array<bool, kMost>, actors::kActors.size()> sent{}, taken{};
+  void add(const SeenRights& other);
+  /// "decoder/N sends producer_times": what nobody has sent or taken.
+  std::vector<std::string> missing() const;
+};
 
 /// What became of it.
 struct Outcome {
@@ -50,6 +81,7 @@ struct Outcome {
   std::vector<std::string> breaches;
   /// Events of the job, with its seconds.
   std::vector<std::string> said;
+  SeenRights rights;
   std::int64_t deliveries = 0;
   int exit_code = -1;
   std::chrono::milliseconds lasted{0};
@@ -57,9 +89,17 @@ struct Outcome {
 
 /// Runs the controller, the membership of its nodes, their agents and the delivery of messages (all of them the
 /// product's) over a scripted network, clock and disk, on this thread. `folder`: for the run directory; emptied first.
-/// Judged are: one instance per rank and epoch; commits grow in (fence, step), and are of the group that stands; every
-/// step is trained once in the history that owns it, by all ranks; no producer counts as gone while it can still write
-/// to this host; the job ends by itself; nothing that it started is left.
+/// Rules, all of them told by what can be seen from outside (judges are named by what they look at):
+/// - SimWire: each message comes once, in order, and soon where the way is free; nothing of an ended name comes.
+/// - MembershipJudge: a lease is renewed by the newest process of a name alone and ends on time; an older one is
+///   refused; NodeJudge: the node's side of it.
+/// - GroupJudge: fences grow; a group stands when every rank of it says so; a word of another fence changes nothing;
+///   a checkpoint is made of the snapshots of one step and fence, begins, is tried again and is given up on time.
+/// - ActorJudge: a start has one owner and a name of its own; nothing starts on a lost node; what ends starts again
+///   when its pause is over; its slots and its memory are given away only when its end is known; the plan is what runs.
+/// - World: one instance a rank and epoch; commits grow in (fence, step), and are of the group that stands; every step
+///   is trained once in the history that owns it, by all ranks; what lives on a node in contact is what the controller
+///   says, within 45 s; something happens every 4 minutes; the job ends, and nothing that it started is left.
 Outcome simulate(const Schedule& schedule, const std::string& folder);
 
 /// The fewest faults of `schedule` that still break a rule.
