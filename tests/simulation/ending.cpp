@@ -160,13 +160,18 @@ void World::judge_catalogue() {
     const auto& nodes = membership_->cluster().nodes;
     if (nodes.at(static_cast<std::size_t>(member.rank)).name != name) breach(fmt::format("{} has another rank", name));
   }
+  // A job that was stopped before its begin has not looked; the next one does.
+  if (service_->job().fence() == 0) return;
   const auto listed = list_checkpoints(run_.checkpoints());
   const auto recorded = db_->checkpoints().value();
   const bool is_same = std::equal(listed.begin(), listed.end(), recorded.begin(), recorded.end(),
                                   [](const CheckpointEntry& entry, const CheckpointRecord& record) {
                                     return entry.step == record.step && entry.manifest.fence == record.fence;
                                   });
-  if (!is_same) breach(fmt::format("{} checkpoints are on disk and {} in state.db", listed.size(), recorded.size()));
+  if (!is_same)
+    breach(fmt::format("{} checkpoints are on disk and {} in state.db, the newest of step {} and {}", listed.size(),
+                       recorded.size(), listed.empty() ? 0 : listed.back().step,
+                       recorded.empty() ? 0 : recorded.back().step));
   // One that fails is settled by the next start.
   if (*exit_code_ == 0 && db_->unfinished_commit().value()) breach("a commit is begun and not finished");
   const std::int64_t committed = service_->job().checkpoints().committed_step();

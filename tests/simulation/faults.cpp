@@ -157,7 +157,7 @@ void World::strike_job(const Fault& fault) {
     ++times_told_to_end_;
     wire_.run_in(controller_, [this, is_preemption = fault.target % 3 == 0] {
       judge_.is_told_to_end(clock_.now());
-      if (is_started_) service_->interrupt({.why = "a signal", .is_preemption = is_preemption}, clock_.now());
+      service_->interrupt({.why = "a signal", .is_preemption = is_preemption}, clock_.now());
       judge_.settled();
       look();
     });

@@ -79,7 +79,7 @@ void GroupJudge::sends(const std::string& to, const Message& message) {
   } else if (const auto* settled = std::get_if<CheckpointCommitted>(&message)) {
     settles_write(to, *settled);
   } else if (const auto* abort = std::get_if<GroupAbort>(&message)) {
-    if (abort->fence != fence_) breach_(fmt::format("{} is told to leave the group of {:x}", to, abort->fence));
+    if (abort->fence != fence()) breach_(fmt::format("{} is told to leave the group of {:x}", to, abort->fence));
     owed_abort_.erase(to);
   } else if (const auto* stop = std::get_if<Stop>(&message)) {
     if (is_learner(stop->actor)) regroup_by_.reset();

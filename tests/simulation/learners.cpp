@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "tests/simulation/world.h"
+#include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/writer.h"
 
 namespace troupe::testing {
@@ -227,7 +229,8 @@ void World::write(const std::shared_ptr<SimActor>& actor, const CheckpointBegin&
       --failing_writes_;
       excuses_.insert(Fault::Kind::fail_write);
       done.error = "rank-0: No space left on device";
-    } else if (failing_writes_ > 0) {
+    } else if (failing_writes_ > 0 &&
+               !std::filesystem::exists(run_.checkpoints() + "/" + checkpoint_name(begin.step))) {
       --failing_writes_;
       // it says that it has written, and the disk has nothing
       excuses_.insert(Fault::Kind::fail_write);

@@ -32,7 +32,7 @@ void SimWire::send(const std::shared_ptr<SimProcess>& from, const std::string& s
                    const Message& message) {
   if (from->names.contains(to)) {
     clock_.after(0ms, [this, from, sender, to, message] {
-      run_in(from, [&] {
+      run_in(from, [this, from, sender, to, message] {
         const auto handler = from->names.find(to);
         if (handler == from->names.end()) return;
         ++deliveries;
@@ -49,6 +49,7 @@ void SimWire::send(const std::shared_ptr<SimProcess>& from, const std::string& s
     line.from = sender;
     line.to = to;
     line.sender = from;
+    if (const auto addressee = process_of(to)) line.addressee = addressee->serial;
   }
   line.under_way.push_back({hash_of(packet.envelope.type, packet.payload), clock_.now()});
   if (auto numbered = from->delivery.send(std::move(packet), clock_.now())) transmit(from, *numbered);
@@ -93,8 +94,10 @@ void SimWire::deliver(const std::shared_ptr<SimProcess>& process, const Packet& 
   ++deliveries;
   const Message message = decode(e.type, packet.payload).value();
   const auto first_life = first_life_.try_emplace({process->serial, e.from}, e.incarnation).first->second;
-  if (!OrderedDelivery::repeats_itself(e.type) && first_life == e.incarnation) {
-    Line& line = lines_[key(e.from, e.to, e.incarnation)];
+  Line* const numbered = OrderedDelivery::repeats_itself(e.type) ? nullptr : &lines_[key(e.from, e.to, e.incarnation)];
+  if (numbered && numbered->addressee == 0) numbered->addressee = process->serial;
+  if (numbered && first_life == e.incarnation && numbered->addressee == process->serial) {
+    Line& line = *numbered;
     const std::size_t hash = hash_of(e.type, packet.payload);
     if (forgotten_.contains({process->serial, e.from})) {
       breach_(fmt::format("{} of {} came to {}, which had forgotten it", name_of(e.type), e.from, e.to));
@@ -130,7 +133,7 @@ void SimWire::judge() {
     if (line.under_way.empty()) continue;
     const auto sender = line.sender.lock();
     const auto receiver = sender && sender->is_alive ? process_of(line.to) : nullptr;
-    if (!receiver || forgotten_.contains({receiver->serial, line.from}) ||
+    if (!receiver || receiver->serial != line.addressee || forgotten_.contains({receiver->serial, line.from}) ||
         forgotten_.contains({sender->serial, line.to}))
       continue;
     const auto first_life = first_life_.find({receiver->serial, line.from});

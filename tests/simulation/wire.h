@@ -110,6 +110,8 @@ class SimWire {
     std::string from, to;
     std::deque<Sent> under_way;
     std::weak_ptr<SimProcess> sender;
+    // The process that had the addressee's name first; 0: none yet.
+    std::uint64_t addressee = 0;
   };
   /// `serial`: of the sender's process; controllers of one job have one name.
   static std::string key(const std::string& from, const std::string& to, std::uint64_t serial) {
@@ -132,7 +134,7 @@ class SimWire {
   std::vector<std::weak_ptr<SimProcess>> processes_;
   std::set<std::pair<std::uint64_t, std::string>> forgotten_;
   // By process and name: which process spoke under it first. What it hears of another one (a controller goes on with
-  // the job) is out of order, and it will have to end.
+  // the job) is out of order, and it will have to end; so is what it still has to say to that one.
   std::map<std::pair<std::uint64_t, std::string>, std::uint64_t> first_life_;
   std::map<std::string, Line> lines_;
 };
