@@ -57,8 +57,8 @@ Schedule schedule_of(std::uint64_t seed) {
 
 Schedule long_schedule(std::uint64_t seed, std::chrono::hours lasts) {
   std::mt19937_64 draw(seed);
-  // more than a curve keeps (RunCurve::kMostPoints)
-  Schedule schedule{.seed = seed, .steps = 21'600, .every = 600};
+  // More than a curve keeps (RunCurve::kMostPoints); a checkpoint comes often enough for one fault in ten minutes.
+  Schedule schedule{.seed = seed, .steps = 21'600, .every = 60};
   schedule.step = std::chrono::duration_cast<milliseconds>(lasts) / schedule.steps;
   schedule.tick = milliseconds(1000);
   for (milliseconds at{0}; at < lasts; at += std::chrono::minutes(10)) {
