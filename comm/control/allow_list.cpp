@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/ids.h"
+#include "base/utc_text.h"
 #include "comm/control/curve_keys.h"
 #include "comm/control/guarded_file.h"
 
@@ -18,13 +19,6 @@ constexpr std::size_t kMaxListBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxKeys = 10'000;
 constexpr const char* kListName = "allow-list";
 constexpr std::string_view kNotAfter = "not_after=";
-
-/// Whether it is written like 2026-12-31T00:00:00Z. Such times are ordered as their texts are.
-bool is_utc_text(std::string_view text) {
-  constexpr std::string_view kShape = "0000-00-00T00:00:00Z";
-  return std::equal(text.begin(), text.end(), kShape.begin(), kShape.end(),
-                    [](char c, char shape) { return shape == '0' ? c >= '0' && c <= '9' : c == shape; });
-}
 }  // namespace
 
 Result<AllowList> AllowList::parse(const std::string& text, const std::string& path) {
