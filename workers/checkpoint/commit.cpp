@@ -116,9 +116,13 @@ bool remove_checkpoint(const std::string& directory) {
 Result<std::string> commit_checkpoint(const std::string& folder, const std::string& tmp_directory, std::int64_t step) {
   const std::string name = checkpoint_name(step), target = folder + "/" + name;
   std::error_code error;
-  if (!fs::exists(tmp_directory, error) && read_entry(target, step)) {
-    TROUPE_TRY(move_latest(folder, name));
-    return target;
+  if (!fs::exists(tmp_directory, error)) {
+    const auto written = parse_name(fs::path(tmp_directory).filename().string());
+    const auto there = read_entry(target, step);
+    if (there && written && written->fence == there->manifest.fence) {
+      TROUPE_TRY(move_latest(folder, name));
+      return target;
+    }
   }
   if (const auto entry = read_entry(tmp_directory, step); !entry) return entry.error();
   const bool replaces = fs::exists(target, error);

@@ -50,6 +50,10 @@ TEST_F(CommitTest, CommittingTwiceChangesNothing) {
   const std::string first = write_and_commit(m);
   EXPECT_EQ(*commit_checkpoint(folder(), tmp(m), m.step), first);
 }
+TEST_F(CommitTest, ACheckpointOfAnotherGroupIsNotTakenForTheOneThatIsMissing) {
+  write_and_commit(manifest(2, 500, 1));
+  EXPECT_EQ(commit_checkpoint(folder(), path(checkpoint_tmp_name(500, 2)), 500).error().code(), Errc::not_found);
+}
 TEST_F(CommitTest, LaterAttemptAtAStepReplacesTheEarlier) {
   write_and_commit(manifest(2, 500, 1));
   write_and_commit(manifest(3, 500, 2));
