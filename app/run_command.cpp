@@ -343,7 +343,7 @@ class RunSession {
     // Nodes that are told of the end leave at once, others when they have heard nothing for cluster.lease_s and then
     // for cluster.orphan_s.
     if (!process_->bridge->wait_until_heard(std::chrono::seconds(2)))
-      log::warn("not everybody has heard of the job's end; a node leaves when it has heard nothing for long");
+      log::warn("a node has not acknowledged the end of the job; it leaves after cluster.lease_s and cluster.orphan_s");
     process_->bridge->remove_local("controller");
     caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
     if (!wait_for_end(*process_->system, controller_, std::chrono::seconds(10)))

@@ -214,7 +214,7 @@ double closed_terminal(Trial& trial, CounterRng&) {
 }
 
 double unread_pipe(Trial& trial, CounterRng&) {
-  // The job says something of every step: when steps add nothing to the pipe, it is full, and nobody reads it.
+  // Every step prints a line: the pipe is full when further steps add nothing to it.
   int seen = 0;
   std::int64_t since = 0;
   trial.wait("a full pipe", kLongest_s, [&] {

@@ -358,7 +358,8 @@ struct SnapshotReady {
     v(9, trainer_state);
   }
 };
-/// checkpointer -> controller: written and synced, or failed with `error`. Key 3 was a folder, which nobody used.
+/// checkpointer -> controller: written and synced, or failed with `error`. Key 3 is
+/// taken: earlier builds sent a folder there, which the controller did not read.
 struct CheckpointDone {
   static constexpr std::uint16_t kType = 0x42;
   std::int64_t step = 0;

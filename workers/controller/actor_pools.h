@@ -35,8 +35,8 @@ class ActorPools {
   Reply scale(const Scale& request, TimePoint now);
   /// An actor that was scaled away has ended.
   void removed(const std::string& actor);
-  /// An actor survives SIGKILL: its pool does not count it any more, and nobody gets its room before its end is
-  /// confirmed.
+  /// An actor survives SIGKILL: its pool does not count it any more, and its room is not given away before its
+  /// end is confirmed.
   void give_up(ActorRecord& actor);
   /// The end of a start is confirmed.
   void ended(const std::string& instance) { given_up_.erase(instance); }

@@ -5,6 +5,8 @@
 #include <exception>
 #include <utility>
 
+#include "base/blocked_signals.h"
+
 namespace troupe::workers {
 
 namespace {
@@ -19,7 +21,9 @@ Result<void> guarded(const Background::Work& work) {
 
 }  // namespace
 
-BackgroundThread::BackgroundThread() : thread_([this] { serve(); }) {
+BackgroundThread::BackgroundThread() {
+  const BlockedSignals blocked;
+  thread_ = std::thread([this] { serve(); });
   pthread_setname_np(thread_.native_handle(), "run files");
 }
 

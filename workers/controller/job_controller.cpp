@@ -90,13 +90,14 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
 
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
   if (m.unkillable) return on_unkillable(m, now);
-  effects_.actor_ended(fmt::format("{}#{}", m.actor, m.incarnation));
-  pools_.ended(fmt::format("{}#{}", m.actor, m.incarnation));
+  const std::string instance = ActorIdentity{m.actor, m.incarnation}.instance();
+  effects_.actor_ended(instance);
+  pools_.ended(instance);
   const ActorRecord* row = actors_.find(m.actor);
   const bool wanted = row && !row->removing && state_ != JobState::stopping;
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
-  pools_.producer_gone(m.actor.substr(0, m.actor.find('/')), fmt::format("{}#{}", m.actor, m.incarnation),
-                       group_.fence(), wanted && speaks_against_its_item(m));
+  pools_.producer_gone(m.actor.substr(0, m.actor.find('/')), instance, group_.fence(),
+                       wanted && speaks_against_its_item(m));
   ActorRecord* actor = actors_.ended(m);
   if (!actor) return;
   group_.exited(m.actor);

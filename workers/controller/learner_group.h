@@ -54,7 +54,7 @@ class LearnerGroup {
   void left(const std::string& actor, const std::string& reason, TimePoint now);
   /// The actor has ended and owes nothing any more.
   void exited(const std::string& actor) { silent_since_.erase(actor); }
-  /// Nobody is told of the newest group any more, and nobody joins it.
+  /// The newest group is over: no rank is asked to form it any more, and none joins it.
   void dissolve();
   /// A rank is gone: the others are told GroupAbort and wait for the next group.
   void lose(const ActorRecord& gone, const std::string& why);

@@ -73,6 +73,14 @@ struct NodesOfAJobTest : JobControllerTest {
     EXPECT_EQ(there.size(), 2u) << "node/1 has the free core";
     return there;
   }
+  /// Both decoders are on node/1, and node/0 has no memory for them.
+  void place_decoders_elsewhere() {
+    setup.plan.nodes.push_back(other);
+    for (PlannedActor& actor : setup.plan.actors) {
+      if (actor.role == "decoder") actor.node = 1;
+    }
+    fill_own_node();
+  }
   /// node/0 has no memory for another decoder.
   void fill_own_node() {
     setup.plan.nodes[0].memory_bytes = 1;
@@ -162,11 +170,7 @@ TEST_F(NodesOfAJobTest, ActorsOfALostNodeWaitWhenNoOtherHasRoomAndStartWhenOneHa
 }
 
 TEST_F(NodesOfAJobTest, APoolWithoutARoomAnywhereEndsTheJobAfterTheStartTimeout) {
-  setup.plan.nodes.push_back(other);
-  for (PlannedActor& actor : setup.plan.actors) {
-    if (actor.role == "decoder") actor.node = 1;
-  }
-  fill_own_node();
+  place_decoders_elsewhere();
   begin();
   job->node_lost(1, now);
   pass(0ms);
@@ -189,11 +193,7 @@ TEST_F(NodesOfAJobTest, APoolOfWhichNothingIsLeftButAnUnkillableActorEndsTheJobT
 }
 
 TEST_F(NodesOfAJobTest, WhatWaitsForRoomStartsOnANodeThatIsHeardAgain) {
-  setup.plan.nodes.push_back(other);
-  for (PlannedActor& actor : setup.plan.actors) {
-    if (actor.role == "decoder") actor.node = 1;
-  }
-  fill_own_node();
+  place_decoders_elsewhere();
   begin();
   NodeSnapshot third = other;
   third.name = "third";
