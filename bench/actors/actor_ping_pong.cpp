@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
-#include <ctime>
 #include <future>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +10,7 @@
 #include "base/ids.h"
 #include "bench/support/failures.h"
 #include "comm/control/message_codec.h"
+#include "tests/support/blocked_sigterm.h"
 
 namespace troupe::bench {
 namespace {
@@ -142,15 +141,11 @@ RoundTrips ActorPingPong::run(const std::string& target, const PingPlan& plan) {
 }
 
 int serve_actor_echo(const std::string& endpoint) {
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &ending, nullptr);  // threads inherit it: the signal waits for the call below
+  const testing::BlockedSigterm sigterm;
   PostOffice post(kRemoteEcho);
   post.spawn_echo(kRemoteEcho);
   post.listen(endpoint);
-  const timespec lifetime{.tv_sec = std::chrono::seconds(kEchoLifetime).count(), .tv_nsec = 0};
-  return sigtimedwait(&ending, nullptr, &lifetime) == SIGTERM ? 0 : 1;
+  return sigterm.wait_for(kServerLifetime) ? 0 : 1;
 }
 
 PayloadBytes heartbeat_payload_bytes() {

@@ -8,13 +8,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <caf/config.hpp>
-#include <cstdio>
 #include <ctime>
-#include <filesystem>
-#include <thread>
+#include <memory>
+#include <stdexcept>
 
 #include "bench/actors/beat_crowd.h"
+#include "bench/actors/ping_pong.h"
+#include "bench/actors/server_process.h"
 #include "bench/support/failures.h"
 #include "bench/support/result_file.h"
 #include "tests/support/scratch_folder.h"
@@ -50,31 +50,13 @@ struct Path {
   Series rate = {}, p50 = {}, p99 = {}, cpu_at_pace = {}, cpu_in_flood = {};
 };
 
-void print_exit(const ProcessExit& exit) {
-  if (exit.killed_by_us) return;
-  fmt::print(stderr, "{} ended with code {}, signal {}: {}\n", exit.name, exit.exit_code, exit.signal,
-             exit.stderr_tail);
-}
-
-Token wait_for_token(const std::string& file) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!std::filesystem::exists(file)) {
-    if (std::chrono::steady_clock::now() > until) throw std::runtime_error(file + " has not come");
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return must(read_token_file(file));
-}
-
 Path start(ProcessTable& processes, const ScratchFolder& folder, const Options& options, const std::string& kind,
            const std::string& name) {
   const std::string token = folder / (kind + ".token");
   Path path{.name = name};
-  path.pid = must(processes.start(
-      {.name = kind,
-       .argv = {std::filesystem::read_symlink("/proc/self/exe").string(), "--serve", kind, "--token", token},
-       .env = {},
-       .stderr_log = folder / (kind + ".log")}));
-  path.crowd = std::make_unique<BeatCrowd>(wait_for_token(token), options.nodes, kind == "controller");
+  path.pid = start_server(processes, folder, kind, {"--token", token});
+  wait_for_file(token, path.pid);
+  path.crowd = std::make_unique<BeatCrowd>(must(read_token_file(token)), options.nodes, kind == "controller");
   return path;
 }
 
@@ -82,8 +64,8 @@ void run_once(Path& path, const Options& options) {
   path.crowd->one_by_one(options.pings / 10);  // warm-up
   auto times = path.crowd->one_by_one(options.pings);
   std::sort(times.begin(), times.end());
-  path.p50.values.push_back(times[times.size() / 2]);
-  path.p99.values.push_back(times[times.size() * 99 / 100]);
+  path.p50.values.push_back(percentile(times, 0.50));
+  path.p99.values.push_back(percentile(times, 0.99));
   const double before = cpu_seconds(path.pid);
   const auto seconds = path.crowd->flood(options.beats);
   path.rate.values.push_back(options.beats / seconds.count());
@@ -108,8 +90,6 @@ std::string to_table(const Path& controller, const Path& raw) {
 }
 
 std::string to_markdown(const std::string& table, const Options& options, const std::string& command) {
-  int major = 0, minor = 0, patch = 0;
-  zmq_version(&major, &minor, &patch);
   return fmt::format(
       "# Heartbeats of {} nodes: the controller against raw ZeroMQ, both with CURVE, CPU\n\n"
       "One process plays the nodes, each a DEALER of its own over tcp on this machine. Controller: service, actor,\n"
@@ -118,8 +98,7 @@ std::string to_markdown(const std::string& table, const Options& options, const 
       "then {} s at a beat a second and node. Medians of {} rounds, lowest and highest in brackets; ratios are those\n"
       "of each round.\n\n{}\n{}",
       options.nodes, options.pings, options.beats, options.seconds, options.rounds, table,
-      provenance(command, fmt::format("CAF {}.{}.{}, ZeroMQ {}.{}.{}", CAF_MAJOR_VERSION, CAF_MINOR_VERSION,
-                                      CAF_PATCH_VERSION, major, minor, patch)));
+      provenance(command, library_versions()));
 }
 
 int measure(const Options& options, const std::string& command) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "bench/support/failures.h"
+#include "comm/control/actor_identity.h"
 #include "comm/control/envelope.h"
 #include "comm/control/message_codec.h"
 #include "workers/controller/join_rules.h"
@@ -18,7 +19,7 @@ constexpr std::chrono::milliseconds kPatience{30'000};
 
 Message heartbeat(const std::string& address, std::uint64_t sequence) {
   return Heartbeat{
-      .node = address.substr(0, address.find('#')), .sequence = sequence, .free_memory_bytes = std::int64_t{8} << 30};
+      .node = name_without_life(address), .sequence = sequence, .free_memory_bytes = std::int64_t{8} << 30};
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ BeatCrowd::BeatCrowd(const Token& token, int nodes, bool joins) : context_(zmq_c
   for (Node& node : nodes_) items_.push_back({node.line.get(), 0, ZMQ_POLLIN, 0});
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     Join join;
-    join.name = nodes_[i].address.substr(0, nodes_[i].address.find('#'));
+    join.name = name_without_life(nodes_[i].address);
     join.incarnation = 1'000'000 + i;
     join.cpus = 1;
     join.memory_bytes = 1 << 30;
@@ -97,8 +98,8 @@ std::chrono::duration<double> BeatCrowd::flood(int beats) {
   return Clock::now() - begin;
 }
 
-std::vector<double> BeatCrowd::one_by_one(int beats) {
-  std::vector<double> microseconds;
+RoundTrips BeatCrowd::one_by_one(int beats) {
+  RoundTrips microseconds;
   microseconds.reserve(static_cast<std::size_t>(beats));
   for (int i = 0; i < beats; ++i) {
     const auto begin = Clock::now();

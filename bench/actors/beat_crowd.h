@@ -6,27 +6,28 @@
 #include <vector>
 
 #include "bench/actors/beat_servers.h"
+#include "bench/actors/ping_pong.h"
 #include "comm/control/curve_keys.h"
 #include "comm/control/messages.h"
 #include "comm/control/zmq_handles.h"
 
 namespace troupe::bench {
 
-/// Nodes of one process, each a DEALER of its own with CURVE, that beat to one server: the bytes are those of a
-/// Heartbeat in its envelope, whoever reads them. One thread; functions throw std::runtime_error.
+/// Many nodes in one process, each a DEALER of its own with CURVE, that send heartbeats to one server. The controller
+/// and the raw server get the same bytes: a Heartbeat in its envelope. One thread; functions throw std::runtime_error.
 class BeatCrowd {
  public:
-  /// Dials. Each node waits for its answer to Join where `joins`.
+  /// Connects every node and waits for one answer each: to a Join where `joins`, else to a heartbeat.
   BeatCrowd(const comm::Token& token, int nodes, bool joins);
 
-  /// So many beats in all, one of each node under way at a time; how long it took.
+  /// Sends `beats` in all, one of each node under way at a time; how long it took.
   std::chrono::duration<double> flood(int beats);
   /// One beat at a time, of one node: what each took, in microseconds.
-  std::vector<double> one_by_one(int beats);
+  RoundTrips one_by_one(int beats);
   /// Every node beats once a second, evenly spread.
   void at_pace(int seconds);
 
-  /// Of a heartbeat's answer.
+  /// The size of a heartbeat's answer.
   static FrameBytes answer_bytes();
 
  private:

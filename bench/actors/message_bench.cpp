@@ -9,14 +9,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <caf/config.hpp>
-#include <cmath>
-#include <cstdio>
-#include <filesystem>
 #include <functional>
 
 #include "bench/actors/actor_ping_pong.h"
 #include "bench/actors/raw_ping_pong.h"
+#include "bench/actors/server_process.h"
 #include "bench/support/failures.h"
 #include "bench/support/result_file.h"
 #include "tests/support/scratch_folder.h"
@@ -43,12 +40,6 @@ struct Path {
   Series p50 = {}, p99 = {};  ///< microseconds
 };
 
-/// The smallest value that at least `share` of all values do not exceed.
-double percentile(const RoundTrips& sorted, double share) {
-  const double place = std::ceil(share * static_cast<double>(sorted.size()));
-  return sorted.at(static_cast<std::size_t>(std::max(place, 1.0)) - 1);
-}
-
 void run_once(Path& path, const PingPlan& plan) {
   RoundTrips times = path.run(plan);
   std::sort(times.begin(), times.end());
@@ -68,10 +59,6 @@ std::string to_table(const std::array<Path, 3>& paths, const Path& raw) {
 
 std::string to_markdown(const std::string& table, const Options& options, PayloadBytes bytes,
                         const std::string& command) {
-  int major = 0, minor = 0, patch = 0;
-  zmq_version(&major, &minor, &patch);
-  const auto libraries = fmt::format("CAF {}.{}.{}, ZeroMQ {}.{}.{}", CAF_MAJOR_VERSION, CAF_MINOR_VERSION,
-                                     CAF_PATCH_VERSION, major, minor, patch);
   return fmt::format(
       "# A control message there and back: actors against raw ZeroMQ, CPU\n\n"
       "One Heartbeat ({} payload bytes) at a time, answered by a HeartbeatAck ({} payload bytes). Local: two detached\n"
@@ -85,22 +72,13 @@ std::string to_markdown(const std::string& table, const Options& options, Payloa
       "round.\n\n"
       "{}\n{}",
       bytes.ping, bytes.answer, options.plan.pings, options.plan.warm_up, options.rounds, table,
-      provenance(command, libraries));
-}
-
-void print_exit(const ProcessExit& exit) {
-  if (exit.killed_by_us) return;
-  fmt::print(stderr, "{} ended with code {}, signal {}: {}\n", exit.name, exit.exit_code, exit.signal,
-             exit.stderr_tail);
+      provenance(command, library_versions()));
 }
 
 void start_echo(ProcessTable& processes, const ScratchFolder& folder, const std::string& kind,
                 std::size_t answer_bytes) {
-  must(processes.start({.name = "echo/" + kind,
-                        .argv = {std::filesystem::read_symlink("/proc/self/exe").string(), "--serve", kind,
-                                 "--endpoint", folder.endpoint(kind), "--answer-bytes", std::to_string(answer_bytes)},
-                        .env = {},
-                        .stderr_log = folder / (kind + ".log")}));
+  start_server(processes, folder, kind,
+               {"--endpoint", folder.endpoint(kind), "--answer-bytes", std::to_string(answer_bytes)});
 }
 
 int measure(const Options& options, const std::string& command) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -19,12 +21,18 @@ struct PingPlan {
 /// Round-trip times of one phase, in microseconds, in the order of the pings.
 using RoundTrips = std::vector<double>;
 
+/// The smallest value that at least `share` of all values do not exceed.
+inline double percentile(const RoundTrips& sorted, double share) {
+  const double place = std::ceil(share * static_cast<double>(sorted.size()));
+  return sorted.at(static_cast<std::size_t>(std::max(place, 1.0)) - 1);
+}
+
 /// Payload bytes of a ping and of its answer.
 struct PayloadBytes {
   std::size_t ping = 0, answer = 0;
 };
 
-/// An echo process that nobody ended by then ends itself, with code 1.
-inline constexpr std::chrono::minutes kEchoLifetime{30};
+/// A server process ends itself after this time, with code 1.
+inline constexpr std::chrono::minutes kServerLifetime{30};
 
 }  // namespace troupe::bench

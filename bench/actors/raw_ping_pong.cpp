@@ -59,7 +59,7 @@ RoundTrips RawPingPong::run(const PingPlan& plan) {
 
 int serve_raw_echo(const std::string& endpoint, std::size_t answer_bytes) {
   const ZmqContext context(zmq_ctx_new());
-  const ZmqSocket router = open_socket(context.get(), ZMQ_ROUTER, kEchoLifetime);
+  const ZmqSocket router = open_socket(context.get(), ZMQ_ROUTER, kServerLifetime);
   if (zmq_bind(router.get(), endpoint.c_str()) != 0) fail("cannot listen on " + endpoint);
   std::array<char, 256> peer{}, body{};
   const std::vector<char> answer(answer_bytes);
@@ -72,7 +72,7 @@ int serve_raw_echo(const std::string& endpoint, std::size_t answer_bytes) {
       fail("cannot answer");
     }
   }
-  fmt::print(stderr, "raw echo: nothing came for {} minutes\n", kEchoLifetime.count());
+  fmt::print(stderr, "raw echo: nothing came for {} minutes\n", kServerLifetime.count());
   return 1;
 }
 

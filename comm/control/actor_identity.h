@@ -16,7 +16,7 @@ struct ActorIdentity {
   std::int64_t incarnation = 0;
   /// "decoder/0#1": unique over restarts.
   std::string instance() const { return actor + "#" + std::to_string(incarnation); }
-  /// Of an instance; nothing: it is none.
+  /// The identity that an instance names; nothing where the text is no instance.
   static std::optional<ActorIdentity> parse(std::string_view instance) {
     const std::size_t mark = instance.rfind('#');
     if (mark == std::string_view::npos || mark == 0) return std::nullopt;

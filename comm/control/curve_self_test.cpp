@@ -22,6 +22,7 @@ std::optional<HandshakeMonitor::Outcome> try_handshake(void* context, ZapHandler
   if (!client) return std::nullopt;
   set_option(client.get(), ZMQ_LINGER, 0);
   set_option(client.get(), ZMQ_HANDSHAKE_IVL, 2000);
+  set_option(client.get(), ZMQ_IPV6, endpoint.starts_with("tcp://[") ? 1 : 0);
   set_option(client.get(), ZMQ_CURVE_SERVERKEY, server_key);
   set_option(client.get(), ZMQ_CURVE_PUBLICKEY, keys.public_key);
   set_option(client.get(), ZMQ_CURVE_SECRETKEY, keys.secret_key);

@@ -66,7 +66,7 @@ class IoLoopImpl final : public IoLoop {
 
   std::string name_;
   LoopCounters counters_;
-  /// Of closed sockets; they go after the context, whose end waits for what is still to be said.
+  /// Fronts of closed sockets. They end after the context, which first waits until its last messages are passed on.
   std::vector<std::unique_ptr<ZmtpFront>> closing_fronts_;
   ZmqContext context_;
   /// Raised when a task is queued and none was before.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "comm/control/curve_keys.h"
@@ -18,8 +17,8 @@ constexpr std::size_t kEnvelopeBytes = 1024;
 constexpr std::size_t kMaxRoutingId = 64;
 constexpr std::size_t kMaxConnections = 4096;
 constexpr std::chrono::milliseconds kHandshake{2000};
-/// Of one peer, what it has sent and the loop has not read. With what libzmq needs beside, an unfinished message holds
-/// less than 32 MiB.
+/// Bytes that one peer may have sent and the loop not read. With libzmq's own needs, an unfinished message costs less
+/// than 32 MiB.
 constexpr std::size_t kMaxUnread = std::size_t{24} << 20;
 constexpr std::size_t kOnePiece = std::size_t{64} << 10;
 
@@ -46,12 +45,6 @@ void set_common_options(void* socket, std::size_t max_payload, const Endpoint& e
   set_option(socket, ZMQ_BACKLOG, 4096);
   set_option(socket, ZMQ_IPV6, endpoint.host.starts_with('[') ? 1 : 0);
   zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_message, sizeof max_message);
-}
-
-std::string last_endpoint(void* socket) {
-  std::array<char, 512> text{};
-  std::size_t size = text.size();
-  return zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, text.data(), &size) == 0 ? std::string(text.data()) : std::string();
 }
 
 Error keys_refused() {

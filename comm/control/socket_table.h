@@ -42,7 +42,7 @@ struct Outgoing {
 /// The sockets of one loop: opens, reads, writes and closes them. Everything on the loop's thread.
 class SocketTable {
  public:
-  /// Fronts of closed sockets go to `fronts`, which outlives the context: they pass on what libzmq still has to say.
+  /// `fronts` takes the fronts of closed sockets, which pass on what libzmq still sends. It outlives the context.
   SocketTable(void* context, ZapHandler& zap, CallbackGuard& guard, LoopCounters& counters,
               std::vector<std::unique_ptr<ZmtpFront>>& fronts)
       : context_(context), zap_(zap), guard_(guard), counters_(counters), closing_fronts_(fronts) {}
@@ -94,7 +94,7 @@ class SocketTable {
     std::map<std::string, Outbox> outboxes;
     /// ROUTER: peers that send rubbish.
     StrikeList strikes;
-    /// ROUTER with CURVE on tcp: what is between it and the network.
+    /// ROUTER with CURVE on tcp: the front between libzmq's socket and the network.
     std::unique_ptr<ZmtpFront> front;
     ZmqSocket handle;
     std::unique_ptr<HandshakeMonitor> monitor;  // after handle: goes first
@@ -104,7 +104,7 @@ class SocketTable {
 
   Result<std::shared_ptr<OpenSocket>> open(int type, const std::string& endpoint, IoLoop::OnMessage on_message,
                                            std::size_t max_payload);
-  /// Binds where only a front can dial, and puts the front on the network.
+  /// Binds libzmq's socket where only this process can connect, and starts a front on the network.
   Result<void> bind_front(OpenSocket& socket, const Endpoint& endpoint);
   /// False when nothing is left to read. A malformed message is drained, counted and dropped.
   bool receive_one(OpenSocket& socket);

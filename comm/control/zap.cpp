@@ -58,7 +58,7 @@ void ZapHandler::answer_one() {
     if (frames.size() <= kRequestFrames) frames.push_back(frame.text());
   }
   const auto server = allowed_.find(frames.size() > kServer ? frames[kServer] : "");
-  // behind a front every peer has the front's address
+  // libzmq knows the front's address only; the front knows the peer's
   const auto peer = server != allowed_.end() && server->second.front != nullptr
                         ? server->second.front->peer_in_question()
                         : std::nullopt;

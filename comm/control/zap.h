@@ -16,7 +16,7 @@ namespace troupe::comm {
 
 /// Domain of every CURVE server socket of Troupe.
 inline constexpr const char* kZapDomain = "troupe";
-/// Property (zmq_msg_gets) of what comes through a ZmtpFront: which of its connections.
+/// Property (zmq_msg_gets) of a message that came through a ZmtpFront: the number of its connection.
 inline constexpr const char* kConnectionProperty = "Troupe-Connection";
 
 /// Answers libzmq's question "may this key connect?" (ZeroMQ RFC 27) for the CURVE servers of one context. Without it a

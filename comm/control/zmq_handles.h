@@ -2,6 +2,7 @@
 
 #include <zmq.h>
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -47,6 +48,13 @@ class ZmqFrame {
  private:
   zmq_msg_t message_;
 };
+
+/// Where a socket was bound last, with the port that the system chose; empty: nowhere.
+inline std::string last_endpoint(void* socket) {
+  std::array<char, 512> text{};
+  std::size_t size = text.size();
+  return zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, text.data(), &size) == 0 ? std::string(text.data()) : std::string();
+}
 
 /// Sets an option that cannot fail for the socket's type.
 inline void set_option(void* socket, int option, int value) { zmq_setsockopt(socket, option, &value, sizeof value); }

@@ -50,7 +50,7 @@ const char* CurveHandshake::add_client(std::span<const std::byte> bytes) {
   for (const std::byte one : bytes) {
     const auto next = static_cast<std::uint8_t>(one);
     if (stage_ == Stage::welcome) stage_ = Stage::initiate;
-    if (stage_ > Stage::initiate) return "it goes on before it has been let in";
+    if (stage_ > Stage::initiate) return "it sends more before the server has answered its INITIATE";
     const char* wrong = nullptr;
     switch (client_.read(next)) {
       case Side::Event::none:
@@ -81,7 +81,7 @@ const char* CurveHandshake::check_greeting(std::uint8_t next) const {
 }
 
 const char* CurveHandshake::check_head() const {
-  if ((client_.flags & ~kLong) != kCommand) return "it sends messages before it has been let in";
+  if ((client_.flags & ~kLong) != kCommand) return "it sends a message before the handshake has ended";
   if (stage_ == Stage::hello) return client_.length == kHelloBytes ? nullptr : "its HELLO has the wrong length";
   return client_.length >= kMinInitiate && client_.length <= kMaxInitiate ? nullptr : "its INITIATE has a wrong length";
 }

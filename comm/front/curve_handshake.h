@@ -25,13 +25,13 @@ class CurveHandshake {
     asked,
     /// The server has taken the key.
     ready,
-    /// It has not.
+    /// The server has refused the key.
     refused,
   };
   static constexpr std::size_t kMaxInitiate = 8192;
 
   /// The next bytes of the client, in any pieces. Null: they are a handshake so far, and may be passed on; else why
-  /// not. Whatever comes before the server has said READY is refused too.
+  /// not. A byte behind INITIATE is refused until the server has said READY.
   const char* add_client(std::span<const std::byte> bytes);
   /// The next bytes of the server.
   void add_server(std::span<const std::byte> bytes);

@@ -37,11 +37,11 @@ class BytePipe {
   std::size_t begin_ = 0, end_ = 0, fresh_ = 0;
 };
 
-/// What the reader of libzmq's socket says about one connection. Written by it, read by the front.
+/// What the reader of libzmq's socket and the front tell each other about one connection.
 struct ReaderAccount {
-  /// Bytes of the whole messages that it has taken.
+  /// Bytes of the whole messages that the reader has taken. Written by the reader.
   std::atomic<std::uint64_t> delivered{0};
-  /// The front waits for more of them.
+  /// The front reads the peer no further until more is delivered. Written by the front.
   std::atomic<bool> is_held{false};
 };
 
@@ -62,17 +62,18 @@ class FrontConnection {
   const char* read_client();
   /// Reads from libzmq.
   void read_backend();
-  /// Sends what waits. What a side that is gone does not take is left aside; it ends when it has been read to its end.
+  /// Send what waits in `up` or `down`. A side that has closed loses what waits for it; the connection ends once what
+  /// that side sent has been read to its end.
   void send_up();
   void send_down();
-  /// Whether libzmq may see what waits in `up`, but for the turn that an INITIATE waits for.
+  /// Whether `up` may be passed on to libzmq. An INITIATE also needs its turn, which ZmtpFront gives.
   bool may_pass();
-  /// Wants to be told about more bytes of the client.
+  /// Which sides epoll should report bytes of.
   bool wants_client() const { return !ended && !is_backend_deaf_ && (up.is_empty() || (!is_known && !up.is_full())); }
   bool wants_backend() const {
     return !ended && !backend_ended && !is_client_deaf_ && backend.is_open() && down.is_empty();
   }
-  /// The whole INITIATE waits to be passed on, or for its answer.
+  /// The whole INITIATE has come and has no answer; libzmq may not have it yet.
   bool has_asked() const { return limits_.has_keys && handshake.stage() == CurveHandshake::Stage::asked; }
   /// Announced bytes of messages that the reader of libzmq's socket has not taken.
   std::uint64_t unread_bytes() const;
@@ -86,17 +87,17 @@ class FrontConnection {
   ZmtpMeter meter;
   const std::shared_ptr<ReaderAccount> account = std::make_shared<ReaderAccount>();
   std::uint64_t received_bytes = 0;
-  /// It has proved its key; without keys: it has shaken hands.
+  /// The peer has proved its key; without keys: it has shaken hands.
   bool is_known = false;
-  /// Its INITIATE is at libzmq, which is asked about one at a time.
+  /// libzmq has its INITIATE and has not answered; one connection at a time.
   bool has_turn = false;
-  /// libzmq has closed its end; what it said before is still to be passed on.
+  /// libzmq has closed its end; what libzmq sent before is still to be passed on.
   bool backend_ended = false;
   bool ended = false;
   /// Without keys: the message that has begun did so then.
   Clock::time_point message_since{};
   bool in_message = false;
-  /// Ticks for which it has been held, or its answers have waited after libzmq's end.
+  /// Ticks for which the connection has been held, or for which its last answers have waited after libzmq's end.
   int num_held_ticks = 0;
   /// Which events epoll watches for.
   std::uint32_t client_events = 0, backend_events = 0;

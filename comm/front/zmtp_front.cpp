@@ -43,7 +43,8 @@ constexpr auto kLinger = std::chrono::seconds(1);
 constexpr int kLingerTicks = 5;
 constexpr std::size_t kFraming = 4096;  // of one message, beside its payload: what proxies put in front
 constexpr int kBacklog = 4096;
-constexpr int kAcceptsPerTurn = 16;  // then those that are there have their say: a crowd does not push itself out
+constexpr int kAcceptsPerTurn =
+    16;  // then the accepted ones are read: a crowd must not push out peers that have not been read once
 constexpr std::size_t kKeptDescriptors = 64;
 constexpr std::size_t kDescriptorsPerPeer = 3;  // client's, front's and libzmq's
 
@@ -109,7 +110,7 @@ class Front final : public ZmtpFront {
 
   std::uint16_t port() const override { return port_; }
   std::string endpoint() const override { return endpoint_; }
-  Stats stats() const override { return {accepted_, cut_, turned_away_}; }
+  std::uint64_t num_cut() const override { return num_cut_; }
   void finish() override {
     finishing_ = true;
     changed_.raise();
@@ -170,7 +171,7 @@ class Front final : public ZmtpFront {
     has_ended_ = true;
   }
 
-  /// From now on only what libzmq still says is passed on.
+  /// Stops accepting and ends the strangers. What libzmq still sends is passed on until the time that it returns.
   Clock::time_point close_door() {
     listener_.reset();
     while (!strangers_.empty()) end(*connections_.at(*strangers_.begin()));
@@ -184,7 +185,7 @@ class Front final : public ZmtpFront {
     ::epoll_ctl(poll_.get(), operation, fd, &event);
   }
 
-  /// What other threads have said.
+  /// Takes what other threads have asked for: cuts, and connections of which more was delivered.
   void hear() {
     changed_.clear();
     std::set<std::uint64_t> told, to_cut;
@@ -194,7 +195,8 @@ class Front final : public ZmtpFront {
       to_cut.swap(to_cut_);
     }
     for (const std::uint64_t id : to_cut) {
-      if (const auto it = connections_.find(id); it != connections_.end()) cut(*it->second, "its key counts no more");
+      if (const auto it = connections_.find(id); it != connections_.end())
+        cut(*it->second, "its key is no longer listed");
     }
     for (const std::uint64_t id : told) {
       const auto it = connections_.find(id);
@@ -217,7 +219,7 @@ class Front final : public ZmtpFront {
         return cut(c, wrong);
       }
     } else if (is_gone) {
-      // epoll would report it without end; what is left to read is read once there is room
+      // epoll would report the hang-up again and again; what is left is read once there is room
       want(is_backend ? c.backend : c.client, 0, is_backend ? c.backend_events : c.client_events, event.data.u64);
     }
     settle(c);
@@ -257,7 +259,7 @@ class Front final : public ZmtpFront {
     socklen_t size = 0;
     const sockaddr_un address = abstract_address(options_.backend, size);
     if (::connect(backend.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-      ++turned_away_;
+      ++num_cut_;
       c.ended = true;
       return false;
     }
@@ -320,20 +322,20 @@ class Front final : public ZmtpFront {
     }
   }
   void check_deadlines(FrontConnection& c, Clock::time_point now) {
-    // counted, not timed: a process that was stopped and goes on has not had the time
+    // ticks, not a clock: a process that was stopped and goes on has not had that time to read
     const bool is_held = limits_.has_keys && c.is_known && c.account->is_held;
     if (!is_held && !c.backend_ended) c.num_held_ticks = 0;
     if ((is_held && reader_waits_) || c.backend_ended) ++c.num_held_ticks;
-    if (!c.is_known && now - c.since > options_.handshake_timeout) return cut(c, "it has not shaken hands in time");
+    if (!c.is_known && now - c.since > options_.handshake_timeout) return cut(c, "its handshake took too long");
     if (!limits_.has_keys && c.in_message && now - c.message_since > options_.message_timeout)
-      return cut(c, "a message has not come to its end in time");
+      return cut(c, "its message was not complete in time");
     if (is_held && c.num_held_ticks * kTick > options_.unread_timeout)
-      return cut(c, "its messages come to no end, or nobody reads them");
+      return cut(c, "its unfinished message is longer than the front passes on unread");
     if (c.backend_ended && c.num_held_ticks > kLingerTicks) end(c);
   }
 
   void cut(FrontConnection& c, const char* why) {
-    ++cut_;
+    ++num_cut_;
     if (!c.is_known && options_.refused != nullptr) ++*options_.refused;
     if (warnings_.allows(why)) log::warn("{}: {} was cut off: {}", endpoint_, c.address, why);
     end(c);
@@ -358,14 +360,13 @@ class Front final : public ZmtpFront {
                                       SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!client.is_open()) {
         if (errno != EMFILE && errno != ENFILE) return;
-        // the one that waits stays in the backlog until another has gone
+        // the new connection stays in the backlog until another one has ended
         has_descriptors_ = push_out();
         if (!has_descriptors_) watch(EPOLL_CTL_MOD, listener_.get(), 0, kListener);
         return;
       }
-      ++accepted_;
       if ((connections_.size() >= max_connections_ || strangers_.size() >= max_strangers_) && !push_out()) {
-        ++turned_away_;
+        ++num_cut_;
         continue;
       }
       add(std::move(client), fmt::format("{}:{}", from.host(), from.port()));
@@ -384,12 +385,12 @@ class Front final : public ZmtpFront {
     connections_.emplace(c->id, std::move(c));
   }
 
-  /// Ends a stranger: the oldest of those that have said nothing, else the oldest. False: there is none.
+  /// Ends a stranger: the oldest that has sent nothing, else the oldest. False: there are no strangers.
   bool push_out() {
     if (strangers_.empty()) return false;
     const auto silent = std::find_if(strangers_.begin(), strangers_.end(),
                                      [this](std::uint64_t id) { return connections_.at(id)->received_bytes == 0; });
-    ++turned_away_;
+    ++num_cut_;
     end(*connections_.at(silent != strangers_.end() ? *silent : *strangers_.begin()));
     return true;
   }
@@ -402,7 +403,7 @@ class Front final : public ZmtpFront {
   std::uint16_t port_ = 0;
   std::string endpoint_;
   std::atomic<bool> finishing_{false}, has_ended_{false};
-  std::atomic<std::uint64_t> accepted_{0}, cut_{0}, turned_away_{0}, rounds_{0};
+  std::atomic<std::uint64_t> num_cut_{0}, rounds_{0};
 
   mutable std::mutex mutex_;
   std::optional<Peer> in_question_;                                   // guarded by mutex_, like what follows
@@ -413,14 +414,14 @@ class Front final : public ZmtpFront {
   std::map<std::uint64_t, std::unique_ptr<FrontConnection>> connections_;
   std::set<std::uint64_t> strangers_;
   std::uint64_t next_id_ = kFirstConnection;
-  /// Whose INITIATE is at libzmq; 0: nobody's. Then come those that wait for their turn.
+  /// The connection whose INITIATE libzmq has and has not answered; 0: none. Those in waiting_ have the next turns.
   std::uint64_t turn_ = 0;
   std::deque<std::uint64_t> waiting_;
   LogLimiter warnings_;
-  /// nothing_left() was called between the last two ticks.
+  /// The reader called nothing_left() between the last two ticks.
   bool reader_waits_ = false;
   std::uint64_t last_rounds_ = 0;
-  bool has_descriptors_ = true;  // false: nobody is accepted until the next tick
+  bool has_descriptors_ = true;  // false: no connection is accepted until the next tick
   std::thread thread_;
 };
 

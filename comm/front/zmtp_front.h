@@ -27,28 +27,29 @@ struct ZmtpFrontOptions {
   std::size_t max_message_bytes = std::size_t{64} << 20;
   /// Without keys: of all unfinished messages of all peers together; the peer that goes over it is cut.
   std::size_t max_unfinished_bytes = std::size_t{512} << 20;
-  /// With keys: of what one peer has sent and delivered() has not told of. A peer is read no further than that, and cut
-  /// when nothing of it is delivered for unread_timeout. At least two messages of max_message_bytes and 64 KiB, because
-  /// the end of one and the head of the next can come in one piece.
+  /// With keys: of what one peer has sent and delivered() has not reported. The front reads a peer no further, and cuts
+  /// it when nothing of it is delivered for unread_timeout. At least two messages of max_message_bytes and 64 KiB,
+  /// because the end of one and the head of the next can come in one piece.
   std::size_t max_unread_bytes = std::size_t{24} << 20;
   /// Fewer where the process's limit of descriptors is low: each takes three.
   std::size_t max_connections = 64;
-  /// Of those that have not shaken hands, or not proved their key. At most an eighth of the limit of descriptors.
+  /// Of strangers: peers that have not shaken hands, or with keys not proved theirs. Never more than an eighth of the
+  /// limit of descriptors, or 8.
   std::size_t max_strangers = 256;
   /// From accept to the handshake's first command; with keys, to its end.
   std::chrono::milliseconds handshake_timeout{10'000};
   /// Without keys: from a message's first byte to its last.
   std::chrono::milliseconds message_timeout{60'000};
   std::chrono::milliseconds unread_timeout{5'000};
-  /// Counts strangers that were cut too; not owned.
+  /// The front adds the strangers that it cuts to this counter; not owned.
   std::atomic<std::uint64_t>* refused = nullptr;
 };
 
 /// Binds a libzmq socket where only this process can dial it, and returns the name of the place. Errors: unavailable.
 Result<std::string> bind_backend(void* socket);
 
-/// Stands between the network and a libzmq socket, because libzmq allocates what anybody announces, and keeps any
-/// number of frames of one message before its reader sees one. Passes the bytes of each connection on as they are,
+/// Stands between the network and a libzmq socket, because libzmq allocates whatever size a peer announces, and keeps
+/// any number of frames of one message before its reader sees one. Passes the bytes of each connection on as they are,
 /// counts them first (ZmtpMeter, CurveHandshake), and cuts a peer that goes over a limit or breaks the handshake's
 /// form, before libzmq has seen the byte that does. libzmq hears of a peer once it has sent the signature of a
 /// greeting. A connection over max_connections or max_strangers pushes out the oldest stranger, first of those that
@@ -62,12 +63,12 @@ class ZmtpFront {
   virtual std::uint16_t port() const = 0;
   /// "tcp://host:port", host as a number.
   virtual std::string endpoint() const = 0;
-  /// Takes nobody any more, and ends once what libzmq had left to say is passed on, after a second at the latest.
+  /// Stops accepting. The front ends when it has passed on what libzmq had left to send, a second later at most.
   virtual void finish() = 0;
   virtual bool has_ended() const = 0;
 
-  /// With keys: the connection whose key libzmq has been shown and has not answered about. There is one at a time, so a
-  /// ZAP request is about that one.
+  /// With keys: the connection whose INITIATE, which shows its key, libzmq has and has not answered. The front passes
+  /// on one INITIATE at a time, so a ZAP request is about this connection.
   struct Peer {
     std::uint64_t connection = 0;
     /// "10.0.0.1:51234".
@@ -76,21 +77,14 @@ class ZmtpFront {
   virtual std::optional<Peer> peer_in_question() const = 0;
   /// With keys: the reader of libzmq's socket has taken a message of this connection; `bytes` as its frames were sent.
   virtual void delivered(std::uint64_t connection, std::size_t bytes) = 0;
-  /// With keys: the reader has found nothing more to read. Only while it says so does a peer that is not read on come
-  /// nearer to unread_timeout: a reader that is held up cuts nobody.
+  /// With keys: the reader of libzmq's socket has read all that there was. unread_timeout runs only while the reader
+  /// calls this, so a reader that is busy makes the front cut no peer.
   virtual void nothing_left() = 0;
   /// Cuts a connection; nothing happens when it has ended.
   virtual void cut(std::uint64_t connection) = 0;
 
-  /// Counters since start. Any thread.
-  struct Stats {
-    std::uint64_t accepted = 0;
-    /// Went over a limit or a deadline.
-    std::uint64_t cut = 0;
-    /// Pushed out or refused: too many connections.
-    std::uint64_t turned_away = 0;
-  };
-  virtual Stats stats() const = 0;
+  /// Connections that were cut, pushed out or refused since the start. Any thread.
+  virtual std::uint64_t num_cut() const = 0;
 };
 
 /// Bytes of a frame of so many as CurveZMQ sends it (RFC 26: MESSAGE, nonce, box, flags).

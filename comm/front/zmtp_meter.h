@@ -21,7 +21,7 @@ class ZmtpMeter {
     /// Of one command: handshake, ping.
     std::size_t command_bytes = 8192;
   };
-  /// `has_greeted`: the greeting and the handshake have been followed by somebody else (CurveHandshake).
+  /// `has_greeted`: CurveHandshake has followed the greeting and the handshake.
   explicit ZmtpMeter(const Limits& limits, bool has_greeted = false)
       : limits_(limits), state_(has_greeted ? State::flags : State::greeting) {}
 

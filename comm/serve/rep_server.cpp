@@ -34,7 +34,7 @@ class RouterServer final : public RepServer {
     stopping_ = true;
     changed_.raise();
     if (thread_.joinable()) thread_.join();
-    // last words go through the front: it is told to end once libzmq has let go of the socket
+    // libzmq's last answers go through the front, which therefore ends after the socket has been closed
     front_.reset();
   }
 
@@ -69,7 +69,7 @@ class RouterServer final : public RepServer {
   }
 
   std::uint16_t port() const override { return port_; }
-  std::uint64_t num_cut() const override { return front_->stats().cut + front_->stats().turned_away; }
+  std::uint64_t num_cut() const override { return front_->num_cut(); }
   void reply(const RepPeer& peer, std::vector<std::byte> message) override {
     {
       const std::lock_guard lock(mutex_);

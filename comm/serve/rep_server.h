@@ -15,12 +15,11 @@ namespace troupe::comm {
 
 /// How a RepServer listens.
 struct RepServerOptions {
-  /// An address, "localhost", or "*" for all.
-  /// Never reached from other machines unless the caller asks for it.
+  /// As TcpAddress::parse takes it. By default other machines cannot reach the server.
   std::string host = "127.0.0.1";
   /// 0: any free one.
   std::uint16_t port = 0;
-  /// Of one message, all its frames together; a peer that announces more is disconnected.
+  /// Of one message, all its frames together; the front cuts a peer that announces more.
   std::size_t max_message_bytes = std::size_t{64} << 20;
   /// Of the unfinished messages of all peers.
   std::size_t max_unfinished_bytes = std::size_t{512} << 20;
@@ -40,8 +39,8 @@ struct RepPeer {
   std::vector<std::string> route;
 };
 
-/// A ZeroMQ server for REQ clients, as a REP would be, but with a ROUTER: a slow or silent client holds up nobody. A
-/// ZmtpFront stands between it and the network. Two threads. Methods may be called from any thread.
+/// A ZeroMQ server for REQ clients, as a REP would be, but with a ROUTER, so that a slow or silent client delays no
+/// other. A ZmtpFront stands between it and the network. Two threads. Methods may be called from any thread.
 class RepServer {
  public:
   /// On the server's thread: short, never blocking. `message` is libzmq's and valid during the call: a copy would
@@ -60,7 +59,7 @@ class RepServer {
   /// Queues the answer; returns at once. An unknown or full peer loses it without a word.
   virtual void reply(const RepPeer& peer, std::vector<std::byte> message) = 0;
 
-  /// Peers cut off or turned away by the front (comm/front/zmtp_front.h) since the start.
+  /// Connections that the front cut, pushed out or refused (comm/front/zmtp_front.h) since the start.
   virtual std::uint64_t num_cut() const = 0;
   /// Counters since start.
   struct Stats {

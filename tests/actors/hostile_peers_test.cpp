@@ -18,9 +18,10 @@
 #include "comm/serve/msgpack_numpy.h"
 #include "comm/serve/serve_client.h"
 #include "tests/comm/front/zmtp_bytes.h"
-#include "tests/comm/serve/raw_client.h"
+#include "tests/comm/serve/serve_bytes.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/program.h"
+#include "tests/support/raw_client.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::actors {
@@ -28,17 +29,18 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using comm::text_of;
 using testing::Program;
 using testing::ScratchFolder;
 using testing::text_of;
 
-constexpr auto kServedWithin = 10s;  // the aim is 1 s, which the result shows; a loaded machine decides nothing
+constexpr auto kServedWithin = 10s;  // the aim is 1 s, which the result shows; a loaded machine must not fail the test
 constexpr std::int64_t kMaxGrowth = std::int64_t{32} << 20;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr int kMoreFrames = 1536;  // of 1 MiB each, one message
 constexpr std::size_t kNesting = std::size_t{20} << 20;
 
-/// A libzmq DEALER with a key, and what its socket's monitor says.
+/// A libzmq DEALER with a key, and the events that its socket's monitor reports.
 class KeyedPeer {
  public:
   KeyedPeer(const std::string& endpoint, const std::string& routing_id, const CurveClient& keys)
@@ -62,7 +64,7 @@ class KeyedPeer {
   void send(const std::string& frame, bool more) {
     EXPECT_GE(zmq_send(dealer_.get(), frame.data(), frame.size(), more ? ZMQ_SNDMORE : 0), 0);
   }
-  /// The same, but for a copy: `frame` outlives this object.
+  /// Like send(), without a copy: `frame` outlives this object.
   void lend(const std::string& frame, bool more) {
     zmq_msg_t message;
     zmq_msg_init_data(
@@ -72,10 +74,10 @@ class KeyedPeer {
   void say(const Message& message, const std::string& from, const std::string& to) {
     const auto payload = encode(message).value();
     const auto envelope = encode_envelope(make_envelope(type_of(message), from, to, 0), payload).value();
-    send({reinterpret_cast<const char*>(envelope.data()), envelope.size()}, true);
-    send({reinterpret_cast<const char*>(payload.data()), payload.size()}, false);
+    send(text_of(envelope), true);
+    send(text_of(payload), false);
   }
-  /// One of these events comes within `patience`.
+  /// Whether one of these events comes within `patience`.
   bool sees(int events, std::chrono::milliseconds patience) {
     const auto until = Clock::now() + patience;
     for (auto left = patience; left.count() >= 0;
@@ -94,7 +96,7 @@ class KeyedPeer {
   bool is_let_in() { return sees(ZMQ_EVENT_HANDSHAKE_SUCCEEDED, kPatience); }
   bool is_refused() { return sees(kRefusals, kPatience); }
   bool is_cut(std::chrono::milliseconds patience = kPatience) { return sees(ZMQ_EVENT_DISCONNECTED, patience); }
-  /// An answer comes.
+  /// Whether an answer comes.
   bool is_answered(std::chrono::milliseconds patience) {
     zmq_pollitem_t item{dealer_.get(), 0, ZMQ_POLLIN, 0};
     return zmq_poll(&item, 1, static_cast<long>(patience.count())) > 0;
@@ -107,7 +109,7 @@ class KeyedPeer {
   ZmqSocket dealer_, monitor_;
 };
 
-/// The child process, the keys that it knows, and honest peers.
+/// The target process, the keys that it knows, and the honest peers that call it.
 class Target {
  public:
   Target(const std::string& kind, int descriptors) : kind_(kind) {
@@ -171,7 +173,7 @@ class Target {
     }
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   }
-  /// Lines of what it did for anybody but honest peers.
+  /// The requests that the target acted on and no honest peer sent, a line each.
   std::string done_for_others() const {
     std::istringstream lines(text_of(folder_ / "done"));
     std::string others;
@@ -209,17 +211,17 @@ class Target {
   int num_honest_ = 0;
 };
 
-/// What a hostile peer does; `meanwhile` is called while it is at it.
+/// What a hostile peer does. `act` calls `meanwhile`, which serves an honest peer, during the attack.
 struct HostilePeer {
   std::string name;
-  /// Also against a socket without keys.
+  /// The attack also works against a socket without keys.
   bool is_keyless = true;
   int descriptors = 1024;
   std::function<void(Target& target, const std::function<void()>& meanwhile)> act;
 };
 std::ostream& operator<<(std::ostream& out, const HostilePeer& peer) { return out << peer.name; }
 
-/// Sends bytes and is ended by the server.
+/// Sends bytes; the server has to end the connection.
 auto raw(std::function<std::string(const Target&)> bytes) {
   return [bytes = std::move(bytes)](Target& target, const std::function<void()>& meanwhile) {
     const RawClient client(target.port());
@@ -229,7 +231,7 @@ auto raw(std::function<std::string(const Target&)> bytes) {
   };
 }
 
-/// With a key that is not taken.
+/// Connects with a key that the server has to refuse.
 auto refused(const std::string& key, bool is_right_server) {
   return [=](Target& target, const std::function<void()>& meanwhile) {
     CurveClient keys = target.keys_of(key);
@@ -246,7 +248,8 @@ void be_revoked(Target& target, const std::function<void()>& meanwhile) {
   ASSERT_TRUE(open.is_let_in());
   target.list({"honest"});
   meanwhile();
-  // the list is read every 5 s, by a feed 5 s later; what is no envelope does nothing until then either
+  // the target reads the list every 5 s, a feed 5 s after it; until then these messages, which are no envelopes, are
+  // dropped
   const auto until = Clock::now() + kPatience;
   bool is_cut = false;
   while (!is_cut && Clock::now() < until) {
@@ -259,7 +262,7 @@ void be_revoked(Target& target, const std::function<void()>& meanwhile) {
   EXPECT_TRUE(again.is_refused());
 }
 
-/// The right key under a name that is not its own. A feed takes any free name; one that is taken is not heard.
+/// The right key under a name that is not its own. A feed takes any free name, and drops messages under one in use.
 void be_another(Target& target, const std::function<void()>& meanwhile) {
   const std::string name = target.is_control() ? "other#1" : "hostile#1";
   KeyedPeer first(target.endpoint(), name, target.keys_of("honest"));
@@ -322,7 +325,7 @@ void nest(Target& target, const std::function<void()>& meanwhile) {
     const std::string payload = nested.substr(0, kMiB / 2);
     const auto envelope =
         encode_envelope(make_envelope(0x52, "honest#0", "controller", 0), std::as_bytes(std::span(payload))).value();
-    peer.send({reinterpret_cast<const char*>(envelope.data()), envelope.size()}, true);
+    peer.send(text_of(envelope), true);
     peer.send(payload, false);
     return meanwhile();
   }

@@ -23,7 +23,7 @@ constexpr int kSeconds = 10;
 constexpr auto kPatience = 60s;
 constexpr std::size_t kDescriptors = 4096;  // both ends of every connection are here
 
-/// One node's place in the job and what has come for it.
+/// One node: its membership, and the messages that it has received.
 struct Node {
   std::string address;
   SocketId line{};
@@ -65,7 +65,7 @@ class Crowd {
     }
   }
 
-  /// Every node does what it has to do now, and hears what the controller answers.
+  /// Every node sends what is due at `now` and takes the controller's answers.
   void turn(NodeMembership::TimePoint now) {
     for (Node& node : nodes_) {
       const auto message = node.membership->tick({}, 1 << 20, now);
@@ -110,9 +110,11 @@ class Crowd {
 };
 
 TEST(ManyNodesTest, AllJoinAndEachBeatsOnceASecond) {
-  if (raise_descriptor_limit(kDescriptors) < kDescriptors) GTEST_SKIP() << "wants " << kDescriptors << " descriptors";
+  ASSERT_GE(raise_descriptor_limit(kDescriptors), kDescriptors)
+      << "this test opens up to " << kDescriptors << " descriptors: raise the hard limit (ulimit -Hn, LimitNOFILE=, or "
+      << "docker run --ulimit nofile=" << kDescriptors << ")";
 
-  std::map<std::string, int> answered;  // beats, by node; the controller's thread's
+  std::map<std::string, int> answered;  // beats by node; used by the controller's thread
   testing::RunningController controller([&](const std::string& to, const Message& message) {
     if (std::holds_alternative<HeartbeatAck>(message)) ++answered[to];
   });

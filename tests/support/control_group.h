@@ -1,6 +1,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/file_descriptor.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/visible.h"
 
@@ -42,13 +45,11 @@ class ControlGroup {
     // only a freezer's group has this file
     if (std::filesystem::exists(path_ / "freezer.state"))
       std::ofstream(path_ / "freezer.state") << "THAWED" << std::endl;
-    std::error_code busy;
-    const bool is_gone = holds_soon([&] {
-      std::ifstream left(path_ / "cgroup.procs");
-      for (pid_t pid = 0; left >> pid;) ::kill(pid, SIGKILL);
-      return std::filesystem::remove(path_, busy);
-    });
-    EXPECT_TRUE(is_gone) << path_ << ": " << busy.message();
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (end_those_left(until)) {  // one of them may have forked meanwhile
+    }
+    std::error_code error;
+    EXPECT_TRUE(std::filesystem::remove(path_, error)) << path_ << ": " << error.message();
   }
   ControlGroup(const ControlGroup&) = delete;
   ControlGroup& operator=(const ControlGroup&) = delete;
@@ -67,21 +68,31 @@ class ControlGroup {
   /// Its processes stand still, and not even SIGKILL ends them before they go on: what a hung disk does to them.
   void freeze() const {
     write("freezer.state", "FROZEN");
-    if (!holds_soon([&] { return text_of(*this / "freezer.state") == "FROZEN\n"; }))
-      throw std::runtime_error(path_.string() + " does not freeze");
+    // polled: version 1 reports a change of this state to nobody
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (text_of(*this / "freezer.state") != "FROZEN\n") {
+      if (std::chrono::steady_clock::now() > until) throw std::runtime_error(path_.string() + " does not freeze");
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   }
   void thaw() const { write("freezer.state", "THAWED"); }
 
  private:
-  /// The kernel tells nobody when a group is frozen or empty.
-  template <class Condition>
-  static bool holds_soon(Condition condition) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  static constexpr std::chrono::seconds kPatience{20};
+
+  /// Kills the processes of the group and waits for their ends. False: there were none, or `until` has passed.
+  bool end_those_left(std::chrono::steady_clock::time_point until) const {
+    bool were_some = false;
+    std::ifstream left(path_ / "cgroup.procs");
+    for (pid_t pid = 0; left >> pid; were_some = true) {
+      const FileDescriptor end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      if (!end.is_open()) continue;  // it has gone
+      ::syscall(SYS_pidfd_send_signal, end.get(), SIGKILL, nullptr, 0);
+      const auto patience = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+      pollfd item{end.get(), POLLIN, 0};
+      if (patience.count() <= 0 || ::poll(&item, 1, static_cast<int>(patience.count())) != 1) return false;
     }
-    return true;
+    return were_some;
   }
 
   const std::filesystem::path path_;

@@ -23,7 +23,7 @@ using namespace actors;
 /// The job has no actors and goes on until this object ends. Nodes of any name join with `token`.
 class RunningController {
  public:
-  /// `on_sent`: sees what the controller sends, on the controller's thread.
+  /// `on_sent` gets a copy of each message that the controller sends, on the controller's thread.
   explicit RunningController(std::function<void(const std::string& to, const Message& message)> on_sent = {})
       : db_(StateDb::open(folder_ / "state.db").value()) {
     const auto own = generate_keypair().value(), client = generate_keypair().value();
@@ -64,10 +64,10 @@ class RunningController {
   RunningController(const RunningController&) = delete;
   RunningController& operator=(const RunningController&) = delete;
 
-  /// With the address that it listens on.
+  /// The token of every node, with the address that the controller listens on.
   const Token& token() const { return token_; }
   IoLoop::Stats stats() const { return process_->loop->stats(); }
-  /// Ends the actor and the process's parts; then the members stand still.
+  /// Ends the actor and the process's parts; membership() does not change afterwards.
   void stop() {
     if (!process_) return;
     process_->bridge->remove_local("controller");
@@ -79,7 +79,7 @@ class RunningController {
   const Membership& membership() const { return membership_; }
 
  private:
-  /// Nobody listens.
+  /// Drops all output.
   struct Silence final : RunOutput {
     void line(Severity, const std::string&) override {}
     void live(const LiveLine&) override {}

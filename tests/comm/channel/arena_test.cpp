@@ -44,7 +44,8 @@ class ArenaTest : public ::testing::Test {
     return "arena:8192:" + deposit_.ticket;
   }
 
-  /// What attaching an arena says once the desk has seen that it is gone, or still says at the deadline.
+  /// What attaching an arena says once the desk has seen that it is gone, or still says at the deadline. Polled: the
+  /// desk tells nobody that it has seen a line close.
   static Errc code_once_gone(const std::string& handle) {
     const auto until = std::chrono::steady_clock::now() + 20s;
     for (;;) {

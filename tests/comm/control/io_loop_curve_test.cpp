@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include <memory>
 
 #include "comm/control/curve_keys.h"
 #include "comm/control/endpoint.h"
@@ -10,6 +14,17 @@
 
 namespace troupe::comm {
 namespace {
+
+/// Whether this machine's loopback interface is named "lo" and has an address of this family.
+bool lo_has(sa_family_t family) {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return false;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> all(first, &::freeifaddrs);
+  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next)
+    if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == family && std::string("lo") == one->ifa_name)
+      return true;
+  return false;
+}
 
 class IoLoopCurveTest : public LoopTest {
  protected:
@@ -22,11 +37,18 @@ class IoLoopCurveTest : public LoopTest {
     router_ = listen({client_.public_key});
   }
 
-  SocketId listen(std::vector<std::string> allowed) {
-    auto router = loop_->bind_router("tcp://127.0.0.1:*", at_server_.receiver(),
+  SocketId listen(std::vector<std::string> allowed, const std::string& host = "127.0.0.1") {
+    auto router = loop_->bind_router("tcp://" + host + ":*", at_server_.receiver(),
                                      CurveServer{server_.secret_key, std::move(allowed)});
     EXPECT_TRUE(router) << router.error().to_string();
     return *router;
+  }
+  /// A socket on `host`, behind a front, has an endpoint that starts with `wanted`, and serves who dials it.
+  void expect_served_on(const std::string& host, const std::string& wanted) {
+    const SocketId router = listen({client_.public_key}, host);
+    const auto endpoint = loop_->bound_endpoint(router);
+    EXPECT_TRUE(endpoint.starts_with(wanted)) << endpoint;
+    expect_only(router, "friend", keys_of(client_));
   }
   /// Dials and says "hello".
   void dial(IoLoop& loop, SocketId router, const std::string& id, std::optional<CurveClient> keys) {
@@ -91,6 +113,16 @@ TEST_F(IoLoopCurveTest, EachSocketHasItsOwnList) {
   expect_only(second, "right-door", keys_of(stranger_));
 }
 
+TEST_F(IoLoopCurveTest, AFrontListensOnAnIpv6Address) {
+  if (!lo_has(AF_INET6)) GTEST_SKIP() << "this machine has no ::1";
+  expect_served_on("[::1]", "tcp://[::1]:");
+}
+
+TEST_F(IoLoopCurveTest, AFrontListensOnAnInterface) {
+  if (!lo_has(AF_INET)) GTEST_SKIP() << "this machine has no interface lo with an IPv4 address";
+  expect_served_on("lo", "tcp://127.");
+}
+
 TEST_F(IoLoopCurveTest, CurveWorksOverIpcToo) {
   auto router = loop_->bind_router(ipc(), at_server_.receiver(), CurveServer{server_.secret_key, {client_.public_key}});
   auto client = start("client");
@@ -117,7 +149,7 @@ TEST_F(IoLoopCurveTest, ARemovedKeyIsDeafOnItsOpenConnectionToo) {
   EXPECT_EQ(at_server_.all()[1].peer, "other");
 }
 
-TEST_F(IoLoopCurveTest, LastWordsPassTheFront) {
+TEST_F(IoLoopCurveTest, WhatAClosingClientSentPassesTheFront) {
   constexpr int kWords = 50;
   auto client = start("client");
   const auto dealer =
@@ -237,10 +269,7 @@ TEST(CurveSelfTest, ASocketThatTakesEveryKeyFailsIt) {
   set_option(open.get(), ZMQ_CURVE_SERVER, 1);
   set_option(open.get(), ZMQ_CURVE_SECRETKEY, keys.secret_key);
   ASSERT_EQ(zmq_bind(open.get(), "tcp://127.0.0.1:*"), 0);
-  char endpoint[256] = {};
-  std::size_t size = sizeof endpoint;
-  ASSERT_EQ(zmq_getsockopt(open.get(), ZMQ_LAST_ENDPOINT, endpoint, &size), 0);
-  const auto tested = test_curve_server(context.get(), *zap, "s1", endpoint, keys.public_key);
+  const auto tested = test_curve_server(context.get(), *zap, "s1", last_endpoint(open.get()), keys.public_key);
   EXPECT_EQ(tested.error().code(), Errc::failed_precondition);
   EXPECT_NE(tested.error().message().find("not refused"), std::string::npos) << tested.error().message();
 }

@@ -71,7 +71,7 @@ TEST(CurveHandshakeTest, AnotherHelloIsRefused) {
   version[8] = 9;  // behind two bytes of head and the name's six
   EXPECT_EQ(refused(greeting + version), "its first command is no HELLO of version 1.0");
   EXPECT_EQ(refused(greeting + zmtp_command(std::string(200, 'x'))), "its first command is no HELLO of version 1.0");
-  EXPECT_EQ(refused(greeting + zmtp_frame("a message")), "it sends messages before it has been let in");
+  EXPECT_EQ(refused(greeting + zmtp_frame("a message")), "it sends a message before the handshake has ended");
 }
 
 TEST(CurveHandshakeTest, AnotherInitiateIsRefused) {
@@ -79,7 +79,7 @@ TEST(CurveHandshakeTest, AnotherInitiateIsRefused) {
   EXPECT_EQ(refused(start + zmtp_command(std::string(256, 'x'))), "its INITIATE has a wrong length");
   EXPECT_EQ(refused(start + zmtp_command(std::string(8193, 'x'))), "its INITIATE has a wrong length");
   EXPECT_EQ(refused(start + zmtp_command(std::string(300, 'x'))), "its second command is no INITIATE");
-  EXPECT_EQ(refused(start + curve_initiate() + "x"), "it goes on before it has been let in");
+  EXPECT_EQ(refused(start + curve_initiate() + "x"), "it sends more before the server has answered its INITIATE");
 }
 
 }  // namespace

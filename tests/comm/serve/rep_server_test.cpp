@@ -11,8 +11,8 @@
 #include "comm/control/zmq_handles.h"
 #include "comm/serve/serve_client.h"
 #include "tests/comm/front/zmtp_bytes.h"
-#include "tests/comm/serve/raw_client.h"
 #include "tests/comm/serve/serve_bytes.h"
+#include "tests/support/raw_client.h"
 
 namespace troupe::comm {
 namespace {

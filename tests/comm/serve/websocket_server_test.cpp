@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "comm/serve/serve_client.h"
-#include "tests/comm/serve/raw_client.h"
 #include "tests/comm/serve/serve_bytes.h"
+#include "tests/support/raw_client.h"
 
 namespace troupe::comm {
 namespace {

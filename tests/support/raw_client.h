@@ -13,11 +13,12 @@
 #include <string_view>
 
 #include "base/file_descriptor.h"
-#include "tests/comm/serve/serve_bytes.h"
+#include "tests/support/visible.h"
 
-namespace troupe::comm {
+namespace troupe::testing {
 
-/// Bytes on a TCP connection to a port of this machine, as no library would send them. Every call ends at kPatience.
+/// Bytes on a TCP connection to a port of this machine, as no library would send them. A call that waits gives up after
+/// kPatience.
 class RawClient {
  public:
   explicit RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -25,10 +26,10 @@ class RawClient {
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval patience{.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(kPatience).count(), .tv_usec = 0};
+    const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
     for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO})
       EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, option, &patience, sizeof patience), 0);
-    // what is sent before another client connects is there before it, and not held back for an acknowledgement
+    // sent at once, so that the server has it before another client connects
     const int on = 1;
     EXPECT_EQ(::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
     EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
@@ -53,8 +54,8 @@ class RawClient {
     EXPECT_EQ(::recv(socket_.get(), text.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
     return text;
   }
-  /// What comes until `until`, where there is one, stands in it; "<end>" behind it where the server has ended the
-  /// connection.
+  /// What the server sends until `until` stands in it; all of it without one. "<end>" behind it: the server has ended
+  /// the connection.
   std::string read(std::string_view until = {}) const {
     std::string all;
     char buffer[4096];
@@ -66,7 +67,7 @@ class RawClient {
     }
     return all;
   }
-  /// Whether the server ends it in this time; what it sends meanwhile is left aside.
+  /// Whether the server ends the connection in this time; what it sends meanwhile is dropped.
   bool ends_within(std::chrono::milliseconds patience) const {
     const auto until = std::chrono::steady_clock::now() + patience;
     char buffer[4096];
@@ -77,11 +78,12 @@ class RawClient {
       if (::recv(socket_.get(), buffer, sizeof buffer, 0) <= 0) return true;
     }
   }
-  /// Whether the server ends the connection; what it sends before is left aside.
+  /// Whether the server ends the connection; what it sends before is dropped.
   bool is_ended_by_server() const { return read().ends_with("<end>"); }
 
  private:
+  static constexpr std::chrono::seconds kPatience{20};
   const FileDescriptor socket_;
 };
 
-}  // namespace troupe::comm
+}  // namespace troupe::testing
