@@ -17,12 +17,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                         key.not_after.empty() ? "" : " not_after=" + key.not_after);
   }
   const auto back = AllowList::parse(text, "allow");
-  TROUPE_CHECK(back && back->keys().size() == list->keys().size(), "what was read is a list");
+  TROUPE_CHECK(back && back->keys().size() == list->keys().size(), "what was read can be read again");
   for (std::size_t i = 0; i < back->keys().size(); ++i) {
     const AllowedKey &one = list->keys()[i], &other = back->keys()[i];
     TROUPE_CHECK(
         one.key == other.key && one.role == other.role && one.name == other.name && one.not_after == other.not_after,
-        "and the same list");
+        "the list is read again as it was");
   }
   return 0;
 }

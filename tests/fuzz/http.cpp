@@ -45,7 +45,8 @@ class OneSession final : public SessionHost {
   /// The bytes that came back.
   std::string talk(std::string_view sent) {
     std::array<int, 2> ends{};
-    TROUPE_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0, "a pair");
+    TROUPE_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0,
+                 "a pair of sockets is made");
     client_ = ends[1];
     tcp::socket socket(context_);
     socket.assign(tcp::v4(), ends[0]);
@@ -59,7 +60,7 @@ class OneSession final : public SessionHost {
     settle();
     ::close(client_);
     TROUPE_CHECK(!session_ && counters.open_now == 0, "a session ends with its client");
-    TROUPE_CHECK(opened_ == closed_ && unfinished_bytes == 0, "and is not counted any more");
+    TROUPE_CHECK(opened_ == closed_ && unfinished_bytes == 0, "a session that ended is not counted");
     return received_;
   }
 

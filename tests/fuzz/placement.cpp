@@ -13,8 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto map = parse_placement(text, kResources, "key");
   if (map) {
     for (const auto& resources : *map) {
-      TROUPE_CHECK(!resources.empty() && std::is_sorted(resources.begin(), resources.end()), "every process has some");
-      TROUPE_CHECK(resources.front() >= 0 && resources.back() < kResources, "of those that there are");
+      TROUPE_CHECK(!resources.empty() && std::is_sorted(resources.begin(), resources.end()),
+                   "every process has resources, in order");
+      TROUPE_CHECK(resources.front() >= 0 && resources.back() < kResources, "the resources exist");
     }
   }
   const auto ranks = parse_ranks(text, "key");

@@ -12,13 +12,9 @@ namespace {
 /// World::setup() and docs/processes.md#restart.
 constexpr std::size_t kBudget = 20, kRoleBudget = 60;
 constexpr auto kWindow = 300s, kSteady = 600s, kStartTimeout = 60s, kRoomPatience = 5s;
-/// Of a node's memory that is given to actors, less what one that survives SIGKILL holds (docs/placement.md).
+/// The share of a node's memory that actors may get (docs/placement.md).
 constexpr double kUsable = 0.7;
 constexpr double kFirstPause = 0.5, kLongestPause = 30, kJitter = 0.2;
-
-bool is_hosted(const ActorRecord& row) {
-  return row.state == ActorState::starting || row.state == ActorState::up || row.state == ActorState::stopping;
-}
 
 bool is_fixed(const std::string& role) { return role == "learner" || role == "checkpointer"; }
 
@@ -134,7 +130,7 @@ void ActorJudge::starts(const std::string& to, const Spawn& spawn) {
   }
   const auto place = static_cast<std::size_t>(*rank);
   if (place < plan.nodes.size() && memory > plan.nodes[place].memory_bytes)
-    breach_(fmt::format("{} is to start on node/{}, whose memory others still have", instance, *rank));
+    breach_(fmt::format("{} is to start on node/{}, and other starts still hold its memory", instance, *rank));
   if (is_new_place && nodes_->presence(*rank) == NodePresence::suspect)
     breach_(fmt::format("{} gets a place on node/{}, which is suspect", instance, *rank));
   if (!starts_.emplace(instance, std::move(start)).second)
@@ -156,7 +152,8 @@ void ActorJudge::introduces(const std::string& to, const Peers& peers, std::uint
     if (!state_of(died).has_ended) breach_(fmt::format("{} is told that {} died, and it has not ended", to, died));
   }
   for (const std::string& other : peers.unkillable) {
-    if (!state_of(other).is_unkillable) breach_(fmt::format("{} is told that {} is unkillable", to, other));
+    if (!state_of(other).is_unkillable)
+      breach_(fmt::format("{} is told that {} is unkillable, and it is not", to, other));
   }
   const ActorRecord* producer = seen_.service->job().actor(name_without_life(to));
   for (const std::string& address : peers.channels) {
@@ -232,11 +229,14 @@ void ActorJudge::judge_table() {
       if (nodes_->presence(row.plan.node) == NodePresence::lost)
         breach_(fmt::format("{} counts as {} on node/{}, which is lost", name, enum_name(row.state), row.plan.node));
       if (start == starts_.end() || start->second.rank != row.plan.node || start->second.has_ended)
-        breach_(fmt::format("{} counts as {} and is not", row.instance(), enum_name(row.state)));
+        breach_(fmt::format("{} counts as {} and was not started there or has ended", row.instance(),
+                            enum_name(row.state)));
     }
     if (row.state == ActorState::planned && !row.removing) {
-      if (!row.restart_at && !row.waits_for_room) breach_(fmt::format("{} waits for nothing", name));
-      if (row.restart_at && *row.restart_at <= seen_.now) breach_(fmt::format("{} is not started again", name));
+      if (!row.restart_at && !row.waits_for_room)
+        breach_(fmt::format("{} is planned, with neither a pause nor missing room to wait for", name));
+      if (row.restart_at && *row.restart_at <= seen_.now)
+        breach_(fmt::format("{} is not started though its pause is over", name));
     }
     if (row.state == ActorState::starting && start != starts_.end() &&
         seen_.now - std::max(start->second.since, start->second.told_to_end.value_or(SimTime{})) > kStartTimeout)

@@ -78,7 +78,7 @@ void World::end_process(const std::shared_ptr<SimActor>& actor, const ProcessExi
       actor->owner->hosts.erase(actor->identity.instance());
       actor->hosted->remove(actor->identity.instance());
     }
-    hold_word(actor->owner, "node", exited);
+    hold_message(actor->owner, "node", exited);
     wire_.send(actor->owner, actor->agent, "controller", exited);
   });
 }
@@ -99,21 +99,21 @@ void World::in_actor(const std::shared_ptr<SimActor>& actor, Millis delay, std::
 }
 
 void World::say(const std::shared_ptr<SimActor>& actor, const Message& message) {
-  hold_word(actor->process, actor->role, message);
+  hold_message(actor->process, actor->role, message);
   wire_.send(actor->process, actor->identity.instance(), "controller", message);
 }
 
-void World::hold_word(const std::shared_ptr<SimProcess>& process, const std::string& role, const Message& message) {
-  if (held_words_.empty()) return;
+void World::hold_message(const std::shared_ptr<SimProcess>& process, const std::string& role, const Message& message) {
+  if (held_messages_.empty()) return;
   static constexpr std::array kHeld{GroupUp::kType,        GroupUp::kType,    StepReport::kType, SnapshotReady::kType,
                                     SnapshotReady::kType,  GroupAbort::kType, ActorUp::kType,    ActorExited::kType,
                                     CheckpointDone::kType, Finished::kType,   Spawn::kType,      Stop::kType};
-  const Fault fault = held_words_.front();
+  const Fault fault = held_messages_.front();
   if (kHeld[fault.target % kHeld.size()] != type_of(message)) return;
-  held_words_.erase(held_words_.begin());
+  held_messages_.erase(held_messages_.begin());
   process->held_until = clock_.now() + fault.lasts;
   if (role != "learner" && role != "checkpointer") return;
-  // Its words are of a group that is gone when they come.
+  // The group is gone when these messages arrive.
   for (const auto& [instance, actor] : actors_) {
     if (actor->role == "learner" && actor->process != process)
       return end_actor(instance, "killed", Millis(5 + in(300)));
@@ -141,7 +141,7 @@ void World::hear_peers(SimActor& actor, const Peers& peers) {
     actor.feeds.clear();
     for (const std::string& address : peers.channels) actor.feeds.insert(address.substr(4));
   }
-  // A consumer that has lost its place itself gives nothing to anybody.
+  // A consumer that is left behind on a lost node hands out no slots.
   if (judge_.actors().is_left(actor.identity.instance())) return;
   for (const std::string& gone : peers.gone) {
     const auto found = actors_.find(gone);
@@ -153,7 +153,7 @@ void World::hear_peers(SimActor& actor, const Peers& peers) {
 void World::hang(const std::shared_ptr<SimActor>& actor) {
   actor->is_hung = true;
   if (actor->role == "learner" || actor->role == "checkpointer") return;
-  // Who waits for its items says so.
+  // Its consumer reports it, again and again.
   const std::string told_by = actor->role == "env" ? "rollout/" : "learner/";
   clock_.after(Millis(10'000 + in(10'000)), [this, actor, told_by] {
     const auto by = actor_of(told_by, 1);

@@ -103,7 +103,7 @@ void World::begin_controller() {
       *membership_, *db_, sinks(),
       [this, process](const std::string& to, const Message& message) {
         judge_.sends(to, message);
-        hold_word(process, "controller", message);
+        hold_message(process, "controller", message);
         if (to.starts_with("cli.")) return note("controller", to, message);
         wire_.send(process, "controller", to, message);
       },

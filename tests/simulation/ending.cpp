@@ -53,21 +53,20 @@ void World::watch_reality() {
     const auto incarnation = row.incarnation;
     if (incarnation >= 0 && row.state != ActorState::planned &&
         (peers_->node_of(name) != row.plan.node || peers_->node_of(name, incarnation) != row.plan.node))
-      breach(fmt::format("those who judge messages do not know that {} is on node/{}", row.instance(), row.plan.node));
+      breach(fmt::format("the peer book does not have {} on node/{}", row.instance(), row.plan.node));
   }
   for (const auto& [rank, node] : by_rank) {
     if (rank != 0 && peers_->rank_of(name_without_life(node->address)) != rank)
-      breach(fmt::format("those who judge messages do not know that {} is node/{}", node->address, rank));
+      breach(fmt::format("the peer book does not have {} as node/{}", node->address, rank));
     if (!is_in_contact(*node->process)) continue;
     for (const auto& [instance, actor] : actors_) {
       if (actor->owner == node->process && actor->survives_until <= clock_.now() &&
           !judge_.actors().is_owned(instance, rank))
-        wrong_for(fmt::format("{} lives on node/{} and is nobody's", instance, rank), kLongestUnreal);
+        wrong_for(fmt::format("{} lives on node/{} and is not in the controller's table", instance, rank),
+                  kLongestUnreal);
     }
     for (const auto& [name, row] : service_->job().actors().rows()) {
-      const bool is_hosted =
-          row.state == ActorState::starting || row.state == ActorState::up || row.state == ActorState::stopping;
-      if (is_hosted && row.plan.node == rank && !node->process->hosts.contains(row.instance()))
+      if (is_hosted(row) && row.plan.node == rank && !node->process->hosts.contains(row.instance()))
         wrong_for(
             fmt::format("{} counts as {} on node/{} and is not there", row.instance(), enum_name(row.state), rank),
             kLongestUnreal);
@@ -78,8 +77,8 @@ void World::watch_reality() {
 void World::watch_nodes() {
   for (const auto& node : nodes_) {
     if (!node->process->is_alive || node->process->stopped_until > clock_.now() - 5s) continue;
-    if (clock_.now() - node->judge->last_word() > kLongestSilence)
-      breach(fmt::format("{} says nothing any more", node->address));
+    if (clock_.now() - node->judge->last_sent() > kLongestSilence)
+      breach(fmt::format("{} is silent for too long", node->address));
     if (is_started_ && is_in_contact(*node->process) && !judge_.nodes().rank_of(node->address))
       wrong_for(fmt::format("{} goes on beside the newest process of its name", node->address), kLongestUnreal);
   }
@@ -90,8 +89,7 @@ void World::watch_progress() {
   const std::string now = fmt::format("{} {} {} {}", is_started_, enum_name(job.state()), job.step(), judge_.fence());
   if (now != progress_.first) progress_ = {now, clock_.now()};
   if (clock_.now() - progress_.second > kLongestQuiet + 2 * schedule_.step + 4 * (step_timeout() - 20s))
-    breach(fmt::format("nothing has happened since {:.1f} s: {}",
-                       Seconds(progress_.second - SimTime(std::chrono::hours(1))).count(), now));
+    breach(fmt::format("the job has not moved since {:.1f} s: {}", SimClock::seconds_to(progress_.second), now));
 }
 
 bool World::may_fail(const std::string& why) const {
@@ -115,7 +113,7 @@ void World::judge_end() {
     breach(fmt::format("done at step {}", job.checkpoints().committed_step()));
   const SimTime written_by = clock_.now() + 60s;
   while (!service_->wait_until_written(0ms) && go_on(written_by)) continue;
-  if (!service_->wait_until_written(0ms)) breach("something is not written after the job's end");
+  if (!service_->wait_until_written(0ms)) breach("the controller has not written everything 60 s after the job's end");
   judge_history();
   judge_catalogue();
   if (schedule_.is_on_disk) judge_run_directory();
@@ -126,10 +124,10 @@ void World::judge_end() {
   });
   const SimTime until = clock_.now() + 200s;
   while (go_on(until)) continue;
-  for (const auto& [instance, actor] : actors_) breach(fmt::format("{} is left", instance));
+  for (const auto& [instance, actor] : actors_) breach(fmt::format("{} outlives the job", instance));
   for (const auto& node : nodes_) {
     // one that was never let in gives up after --join-timeout
-    if (node->process->is_alive && node->role) breach(fmt::format("{} is left", node->address));
+    if (node->process->is_alive && node->role) breach(fmt::format("{} outlives the job", node->address));
   }
 }
 
@@ -139,8 +137,7 @@ void World::judge_history() {
     if (service_->job().checkpoints().committed_step() > 0) breach("what was committed is not on disk");
     return;
   }
-  const auto ledger = nlohmann::json::parse(read_file(newest->directory + "/ledger.json").value());
-  const auto history = ledger["history"].get<History>();
+  const History history = history_in(newest->directory).value();
   if (static_cast<std::int64_t>(history.size()) != newest->step)
     breach(fmt::format("step {} on disk holds {} steps", newest->step, history.size()));
   const auto epochs = db_->epochs().value();
@@ -243,7 +240,8 @@ void World::judge_run_directory() {
   if (!point.is_complete && point.step != job.checkpoints().committed_step())
     breach(fmt::format("a run with step {} on disk goes on at {}", job.checkpoints().committed_step(), point.step));
   const bool may_begin_anew = job.state() == JobState::done || job.checkpoints().committed_step() == 0;
-  if (resolve_resume(recorded, "").has_value() != may_begin_anew) breach("a run may be left behind unfinished");
+  if (resolve_resume(recorded, "").has_value() != may_begin_anew)
+    breach(fmt::format("without --resume a new run may {}begin", may_begin_anew ? "not " : ""));
   if (!resolve_resume(recorded, "never") || !resolve_resume(recorded, "sim/run") || resolve_resume(recorded, "none"))
     breach("a run is not found by its name");
   recorded.job.training.global_batch_size *= 2;

@@ -60,8 +60,8 @@ void World::strike(const Fault& fault) {
       hangs_disk_ = fault.target % 8 == 0;
       if (hangs_disk_) excuses_.insert(Of::hang_write);
       return;
-    case Of::late_word:
-      held_words_.push_back(fault);
+    case Of::late_message:
+      held_messages_.push_back(fault);
       return;
     case Of::hang_start:
       hangs_start_ = true;

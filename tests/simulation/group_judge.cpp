@@ -161,9 +161,9 @@ void GroupJudge::settles_write(const std::string& to, const CheckpointCommitted&
   const std::string what = fmt::format("{} is told that step {} of {:x} is {}", to, settled.step, settled.fence,
                                        settled.committed ? "committed" : "given up");
   if (settled.fence != fence_) breach_(fmt::format("{}, and {:x} stands", what, fence_));
-  if (settled.committed && written_ != settled.step) breach_(what + ", and nobody has written it");
+  if (settled.committed && written_ != settled.step) breach_(what + ", and the checkpointer has not written it");
   if (settled.committed && seen_.service->job().checkpoints().committed_step() != settled.step)
-    breach_(what + ", and it is not");
+    breach_(what + ", and the controller's newest is another");
   if (!settled.committed && attempts_[settled.step] < kAttempts)
     breach_(fmt::format("{} after {} attempts", what, attempts_[settled.step]));
   if (!settled.committed) given_up_ = settled.step;
@@ -191,7 +191,8 @@ void GroupJudge::settled(bool has_ticked) {
     breach_(fmt::format("{} samples are void and should be {}", job.void_samples(), voids_.size()));
   if (std::exchange(given_up_, std::nullopt)) attempts_.clear();
   if (!seen_.wants_actors()) return;
-  if (whole_step_) breach_(fmt::format("all ranks gave step {} and nobody writes it", *whole_step_));
+  if (whole_step_)
+    breach_(fmt::format("all ranks gave step {}, and the checkpointer is not told to write it", *whole_step_));
   if (is_owed_give_up_) breach_("a checkpoint failed for the last time and is not given up");
   for (const std::string& rank : owed_abort_) breach_(fmt::format("{} is not told that its group is broken", rank));
   owed_abort_.clear();
@@ -208,13 +209,13 @@ void GroupJudge::judge_deadlines() {
   // A group begins at the newest checkpoint: it waits for a commit.
   if (regroup_by_ && seen_.service->job().checkpoints().is_committing()) regroup_by_ = seen_.now + 1s;
   if (regroup_by_ && seen_.now >= *regroup_by_ && std::all_of(rows.begin(), rows.end(), is_up)) {
-    breach_("a collective failed, nobody has died, and no group forms");
+    breach_("a collective failed, no rank has ended, and no group forms");
     regroup_by_.reset();
   }
   if (!begun_) return;
   if (begun_->retry_at ? seen_.now >= *begun_->retry_at : seen_.now - begun_->at > kWriteTimeout) {
     breach_(fmt::format("the checkpoint of step {} is {}", begun_->step,
-                        begun_->retry_at ? "not tried again" : "waited for for too long"));
+                        begun_->retry_at ? "not tried again" : "not given up on time"));
     begun_.reset();
   }
 }

@@ -19,7 +19,7 @@ void Judge::begins(const ControllerService& service, const Membership& membershi
 void Judge::lets_in(const std::string& from, const Join& join, SimTime now) {
   seen_.now = now;
   nodes_->hears(from, join);
-  nodes_->forgives();
+  nodes_->owes_no_answer();
 }
 
 void Judge::starts(SimTime now) {
@@ -68,7 +68,7 @@ void Judge::sends(const std::string& to, const Message& message) {
 
 void Judge::settled() {
   if (const auto before = std::exchange(void_, std::nullopt); before && before->second != state())
-    breach_(fmt::format("{} is of another life or group, and something followed from it", before->first));
+    breach_(fmt::format("{} is of an older start or another group, and it changed something", before->first));
   const bool has_ticked = std::exchange(has_ticked_, false);
   nodes_->settled();
   group_.settled(has_ticked);

@@ -30,6 +30,11 @@ class AwakeTime {
   SimTime::duration slept_{};
 };
 
+/// The controller's table has this actor's process on its node.
+inline bool is_hosted(const ActorRecord& row) {
+  return row.state == ActorState::starting || row.state == ActorState::up || row.state == ActorState::stopping;
+}
+
 /// What the judges of one controller look at.
 struct Seen {
   const ControllerService* service = nullptr;
@@ -44,7 +49,7 @@ struct Seen {
   bool is_started = false;
 };
 
-/// Whose node is whose: the newest process of each name, and when it was heard (docs/processes.md#membership).
+/// Nodes: the newest process of each name, and when the controller last heard it (docs/processes.md#membership).
 class MembershipJudge {
  public:
   MembershipJudge(const Seen& seen, Breach breach) : seen_(seen), breach_(std::move(breach)) {}
@@ -57,8 +62,8 @@ class MembershipJudge {
   void ticks();
   /// The controller has done what followed from the newest of these.
   void settled();
-  /// Nobody is answered before the job is started.
-  void forgives() { owed_.clear(), newly_lost_.clear(); }
+  /// The controller answers no request before the job is started.
+  void owes_no_answer() { owed_.clear(), newly_lost_.clear(); }
 
   /// Of a node's rank; alive for node/0, lost for one that is none.
   NodePresence presence(std::int64_t rank) const;
@@ -73,7 +78,7 @@ class MembershipJudge {
     std::int64_t rank = 0;
     std::uint64_t incarnation = 0;
     std::string address, key;
-    SimTime last_word{};
+    SimTime last_heard{};
     NodePresence presence = NodePresence::alive;
   };
   enum class Answer : std::uint8_t { none, joined, refused };
@@ -102,7 +107,7 @@ class GroupJudge {
               std::function<bool(std::uint64_t fence)> is_recorded);
   void hears(const Message& message);
   void sends(const std::string& to, const Message& message);
-  /// A learner's end counts now: the others have to be told.
+  /// A learner has ended: the others have to be told.
   void loses(const std::string& learner);
   void settled(bool has_ticked);
 
@@ -123,7 +128,7 @@ class GroupJudge {
   void begins_write(const CheckpointBegin& begin);
   void settles_write(const std::string& to, const CheckpointCommitted& settled);
   void judge_deadlines();
-  /// The group is none any more.
+  /// The group does not stand any more.
   void drops_group();
 
   const Seen& seen_;
@@ -149,12 +154,12 @@ class GroupJudge {
   std::set<std::string> owed_abort_;
 };
 
-/// Starts of actors: one owner each, a place that is not lost, a new one in time; what others are told of their end.
+/// Starts of actors: their owners, nodes, pauses and memory, and what other actors are told of their ends.
 class ActorJudge {
  public:
   ActorJudge(const Seen& seen, Breach breach) : seen_(seen), breach_(std::move(breach)) {}
 
-  /// Another controller goes on, with these nodes: what the one before has started is nobody's.
+  /// Another controller goes on, with these nodes: all that the one before has started is left behind.
   void begins(const MembershipJudge& nodes);
   void hears(const std::string& from, const Message& message);
   void sends(const std::string& to, const Message& message, std::uint64_t fence);
@@ -166,9 +171,9 @@ class ActorJudge {
   bool is_left(const std::string& instance) const;
   /// The table has this start, in its place and not ended.
   bool is_owned(const std::string& instance, std::int64_t rank) const;
-  /// Who may tell the end of this start; nothing: it was never started.
+  /// The agent that may report the end of this start; nothing: it was never started.
   std::optional<std::string> agent_of_start(const std::string& instance) const;
-  /// The learner whose end the newest message was, where it counts; else nothing.
+  /// The learner whose end the newest message reported, where that end counts; else nothing.
   const std::optional<std::string>& lost_learner() const { return lost_learner_; }
 
  private:
@@ -203,7 +208,7 @@ class ActorJudge {
   std::optional<std::string> lost_learner_;
 };
 
-/// All that is judged of the controller: called around everything that it does.
+/// The judges of the controller as one: called around everything that it does.
 class Judge {
  public:
   explicit Judge(const Breach& breach) : breach_(breach), group_(seen_, breach), actors_(seen_, breach) {}
@@ -228,9 +233,9 @@ class Judge {
   std::uint64_t fence() const { return group_.fence(); }
 
  private:
-  /// What the job shows of itself, but for the time.
+  /// All that the job shows, but for times.
   std::string state() const;
-  /// Nothing may follow from a word of an older group, or of a start that is not the newest.
+  /// A message of another fence, or of a start that is not the newest, changes nothing.
   bool is_void(const std::string& from, const Message& message) const;
 
   const Breach breach_;
@@ -241,25 +246,25 @@ class Judge {
   ActorJudge actors_;
   std::int64_t sent_ = 0, told_ = 0;
   bool has_ticked_ = false;
-  // Before a word that changes nothing: what it was and how everything stood.
+  // A message that changes nothing, in words, and state() before it.
   std::optional<std::pair<std::string, std::string>> void_;
 };
 
-/// A node's place in the job as it has to see it itself.
+/// The node's side of membership: what it may take itself for.
 class NodeJudge {
  public:
   explicit NodeJudge(Breach breach) : breach_(std::move(breach)) {}
   void hears(const Message& message, SimTime now);
   /// The node has looked at its clock and sent `message`.
   void turned(const NodeMembership& membership, const std::optional<Message>& message, SimTime now);
-  /// When it last sent something by itself.
-  SimTime last_word() const { return last_word_; }
+  /// When the node last sent a beat or a request.
+  SimTime last_sent() const { return last_sent_; }
 
  private:
   const Breach breach_;
   AwakeTime awake_;
   Millis lease_{10'000}, orphan_{60'000};
-  SimTime last_heard_{}, last_word_{};
+  SimTime last_heard_{}, last_sent_{};
   std::uint64_t term_ = 0;
   bool is_member_ = false, was_given_up_ = false, has_other_term_ = false, was_refused_ = false;
 };

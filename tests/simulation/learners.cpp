@@ -5,24 +5,12 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "tests/simulation/world.h"
+#include "tests/support/bias_checkpoint.h"
+#include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/writer.h"
 
 namespace troupe::testing {
-
-namespace {
-
-Manifest manifest_of(std::int64_t step, std::uint64_t fence) {
-  Manifest manifest;
-  manifest.step = step;
-  manifest.fence = fence;
-  manifest.world = kRanks;
-  const ManifestParam bias{.name = "bias", .shape = {1}, .offset = 0, .numel = 1};
-  manifest.units = {{.name = "unit", .layout_class = "unit", .params = {bias}, .numel = 1, .layout_hash = 1}};
-  return manifest;
-}
-
-}  // namespace
 
 void World::join_group(const std::shared_ptr<SimActor>& actor, const GroupPlan& plan) {
   if (plan.fence <= actor->fence)
@@ -35,9 +23,9 @@ void World::join_group(const std::shared_ptr<SimActor>& actor, const GroupPlan& 
   actor->history.clear();
   actor->ledger.reset();
   if (!plan.checkpoint.empty()) {
-    const auto text = read_file(plan.checkpoint + "/ledger.json");
-    if (!text) return breach(fmt::format("{} cannot be restored: {}", plan.checkpoint, text.error().message()));
-    actor->history = nlohmann::json::parse(*text)["history"].get<History>();
+    const auto history = history_in(plan.checkpoint);
+    if (!history) return breach(fmt::format("{} cannot be restored: {}", plan.checkpoint, history.error().message()));
+    actor->history = *history;
   }
   if (static_cast<std::int64_t>(actor->history.size()) != plan.resume_step)
     breach(fmt::format("{} has {} steps and is to resume at {}", plan.checkpoint, actor->history.size(),
@@ -235,12 +223,13 @@ void World::write(const std::shared_ptr<SimActor>& actor, const CheckpointBegin&
       // it says that it has written, and the disk has nothing
       excuses_.insert(Fault::Kind::fail_write);
     } else {
-      const Manifest manifest = manifest_of(begin.step, begin.fence);
+      const Manifest manifest = bias_manifest(begin.step, begin.fence, kRanks);
       const std::vector<std::byte> shard(static_cast<std::size_t>(snapshot_bytes(manifest)));
-      const auto made = CheckpointWriter().write({.directory = begin.directory,
-                                                  .manifest = manifest,
-                                                  .ranks = {shard, shard},
-                                                  .attachments = {{.name = "ledger.json", .bytes = ledger_of(begin)}}});
+      const auto made =
+          CheckpointWriter().write({.directory = begin.directory,
+                                    .manifest = manifest,
+                                    .ranks = {shard, shard},
+                                    .attachments = {{.name = CheckpointLedger::kFile, .bytes = ledger_of(begin)}}});
       if (made)
         done.manifest_hash = made->manifest_hash;
       else
@@ -256,6 +245,11 @@ std::string World::ledger_of(const CheckpointBegin& begin) const {
                                  {"void_positions", begin.void_positions},
                                  {"bad_positions", begin.bad_positions}};
   return ledger.dump();
+}
+
+Result<History> World::history_in(const std::string& checkpoint) {
+  TROUPE_ASSIGN(const std::string text, read_file(checkpoint + "/" + CheckpointLedger::kFile));
+  return nlohmann::json::parse(text).at("history").get<History>();
 }
 
 }  // namespace troupe::testing

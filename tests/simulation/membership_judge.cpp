@@ -37,14 +37,14 @@ void MembershipJudge::hears(const std::string& from, const Join& join) {
   named.incarnation = join.incarnation;
   named.address = from;
   named.key = join.key;
-  named.last_word = seen_.now;
+  named.last_heard = seen_.now;
 }
 
 void MembershipJudge::hears(const std::string& from, const Heartbeat&) {
   const auto named = names_.find(name_without_life(from));
   const bool is_member =
       named != names_.end() && named->second.address == from && named->second.presence != NodePresence::lost;
-  if (is_member) named->second.last_word = seen_.now;
+  if (is_member) named->second.last_heard = seen_.now;
   owed_ack_ = {from, is_member};
 }
 
@@ -66,7 +66,7 @@ void MembershipJudge::ticks() {
   has_ticked_ = true;
   for (auto& [name, named] : names_) {
     if (named.presence == NodePresence::lost) continue;
-    const auto silence = seen_.now - named.last_word;
+    const auto silence = seen_.now - named.last_heard;
     named.presence = silence > kLease       ? NodePresence::lost
                      : silence > kSuspicion ? NodePresence::suspect
                                             : NodePresence::alive;
@@ -96,8 +96,8 @@ void MembershipJudge::settled() {
     if (named == names_.end()) {
       breach_(fmt::format("{} is a member and never joined", name));
     } else if (named->second.presence != member.presence || named->second.rank != member.rank) {
-      breach_(fmt::format("node/{} {} is {} {:.1f} s after its last word", member.rank, name,
-                          enum_name(member.presence), Seconds(seen_.now - named->second.last_word).count()));
+      breach_(fmt::format("node/{} {} is {} {:.1f} s after its last message", member.rank, name,
+                          enum_name(member.presence), Seconds(seen_.now - named->second.last_heard).count()));
     }
   }
 }
@@ -149,18 +149,18 @@ void NodeJudge::turned(const NodeMembership& membership, const std::optional<Mes
   const auto silence = awake_.at(now) - last_heard_;
   const Phase phase = membership.phase();
   const auto is_wrong = [&](const char* what) {
-    breach_(fmt::format("a node is {} {:.1f} s after the controller's last word: {}", enum_name(phase),
+    breach_(fmt::format("a node is {} {:.1f} s after the controller's last message: {}", enum_name(phase),
                         Seconds(silence).count(), what));
   };
-  if (message) last_word_ = now;
+  if (message) last_sent_ = now;
   is_member_ = phase == Phase::member;
-  if (phase == Phase::refused && !was_refused_) is_wrong("nobody refused it");
+  if (phase == Phase::refused && !was_refused_) is_wrong("the controller has not refused it");
   if (phase != Phase::refused && was_refused_) is_wrong("it was refused");
   if (phase == Phase::refused || was_refused_) return;
   if (phase == Phase::member && silence > lease_ + kSlack) is_wrong("its lease is over");
   if (phase == Phase::apart && !was_given_up_ && silence < lease_ - kSlack) is_wrong("its lease is not over");
   if (phase == Phase::orphaned && !has_other_term_ && silence < lease_ + orphan_ - kSlack)
-    is_wrong("it is not out of reach for long enough");
+    is_wrong("lease_s and orphan_s are not over");
   if (phase != Phase::orphaned && has_other_term_) is_wrong("another controller goes on");
   if (phase == Phase::apart && silence > lease_ + orphan_ + kSlack) is_wrong("what it hosts should have ended");
 }

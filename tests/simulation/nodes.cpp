@@ -25,7 +25,7 @@ void World::make_agent(SimNode& node) {
           const std::string instance = fmt::format("{}#{}", exited->actor, exited->incarnation);
           if (actors_.contains(instance)) breach(fmt::format("{} says that {} has ended; it lives", agent, instance));
         }
-        hold_word(process, "node", message);
+        hold_message(process, "node", message);
         wire_.send(process, agent, to, message);
       });
   node.role->start();

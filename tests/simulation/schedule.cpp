@@ -13,10 +13,10 @@ namespace {
 using Kind = Fault::Kind;
 using std::chrono::milliseconds;
 
-constexpr std::array kNames{"kill_actor",   "hang_actor", "kill_node",       "stop_node", "cut_node",   "deafen_node",
-                            "silence_node", "rival_node", "stop_controller", "bad_wire",  "fail_write", "hang_write",
-                            "scale",        "late_word",  "hang_start",      "slow_end",  "unkillable", "stranger",
-                            "new_node",     "ask",        "terminate",       "restart",   "fatal"};
+constexpr std::array kNames{"kill_actor",   "hang_actor",   "kill_node",       "stop_node", "cut_node",   "deafen_node",
+                            "silence_node", "rival_node",   "stop_controller", "bad_wire",  "fail_write", "hang_write",
+                            "scale",        "late_message", "hang_start",      "slow_end",  "unkillable", "stranger",
+                            "new_node",     "ask",          "terminate",       "restart",   "fatal"};
 /// The last three end the whole job: they are rarer than all else, and come late.
 constexpr std::size_t kEnds = 3;
 

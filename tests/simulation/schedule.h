@@ -13,29 +13,29 @@ namespace troupe::testing {
 /// What goes wrong, or is asked for, at one moment of a simulated job.
 struct Fault {
   enum class Kind : std::uint8_t {
-    kill_actor,       ///< its process ends as by SIGKILL, or breaks, or says that it may be tried again
-    hang_actor,       ///< it does and hears nothing until it is killed
+    kill_actor,       ///< its process ends by SIGKILL, or of an error, or with 75 (it may be tried again)
+    hang_actor,       ///< it neither works nor hears until it is killed
     kill_node,        ///< a node's process and all it hosts; it is started again after `lasts`
     stop_node,        ///< SIGSTOP for `lasts`, with all it hosts
     cut_node,         ///< no message passes either way for `lasts`
-    deafen_node,      ///< nothing reaches it for `lasts`; what it sends passes
-    silence_node,     ///< nothing of it passes for `lasts`; what is sent to it does
+    deafen_node,      ///< no message reaches the node for `lasts`; those that it sends pass
+    silence_node,     ///< no message of the node passes for `lasts`; those that are sent to it do
     rival_node,       ///< a second process joins under its name; the first one may be stopped and wake behind it
     stop_controller,  ///< SIGSTOP for `lasts`
     bad_wire,         ///< for `lasts` three in ten messages are lost, one in ten comes twice, all are reordered
     fail_write,       ///< the next writes of a checkpoint fail, as on a full disk
     hang_write,       ///< the next write of a checkpoint never ends
     scale,            ///< the pool is scaled to `target` + 1
-    late_word,   ///< all that an actor says from its next word of a kind on is held for `lasts`; a rank dies with it
-    hang_start,  ///< the next start of an actor never comes up
-    slow_end,    ///< for `lasts` actors that are told to end take long, until they are killed
-    unkillable,  ///< an actor survives SIGKILL for `lasts`
-    stranger,    ///< a node of another build, of another key or of no right name asks to join
-    new_node,    ///< a further node joins
-    ask,         ///< the command line asks, or wants to see what a scale would do
-    terminate,   ///< SIGTERM, SIGINT or `status --stop`
-    restart,     ///< the controller's process is killed and the job resumed
-    fatal,       ///< a learner says that the job cannot go on
+    late_message,     ///< what an actor sends, from its next message of one kind on, is held for `lasts`
+    hang_start,       ///< the next start of an actor never comes up
+    slow_end,         ///< for `lasts` actors that are told to end take long, until they are killed
+    unkillable,       ///< an actor survives SIGKILL for `lasts`
+    stranger,         ///< a node of another build, of another key or of no right name asks to join
+    new_node,         ///< a further node joins
+    ask,              ///< the command line asks, or wants to see what a scale would do
+    terminate,        ///< SIGTERM, SIGINT or `status --stop`
+    restart,          ///< the controller's process is killed and the job resumed
+    fatal,            ///< a learner says that the job cannot go on
   };
   Kind kind = Kind::kill_actor;
   std::chrono::milliseconds at{0}, lasts{0};
@@ -66,12 +66,12 @@ Schedule long_schedule(std::uint64_t seed, std::chrono::hours lasts);
 /// "seed 7: cut_node 2 at 12.3 s for 20.0 s; ...", for people and for a test of its own.
 std::string to_text(const Schedule& schedule);
 
-/// Which words of the rights table (actors::kActors) came to their addressees, by row and place in its list.
+/// Which messages of the rights table (actors::kActors) reached their addressees, by row and place in its list.
 struct SeenRights {
   static constexpr std::size_t kMost = 24;
   std::array<std::array<bool, kMost>, actors::kActors.size()> sent{}, taken{};
   void add(const SeenRights& other);
-  /// "decoder/N sends producer_times": what nobody has sent or taken.
+  /// Rights that were not used: "decoder/N sends producer_times".
   std::vector<std::string> missing() const;
 };
 
@@ -89,17 +89,26 @@ struct Outcome {
 
 /// Runs the controller, the membership of its nodes, their agents and the delivery of messages (all of them the
 /// product's) over a scripted network, clock and disk, on this thread. `folder`: for the run directory; emptied first.
-/// Rules, all of them told by what can be seen from outside (judges are named by what they look at):
-/// - SimWire: each message comes once, in order, and soon where the way is free; nothing of an ended name comes.
-/// - MembershipJudge: a lease is renewed by the newest process of a name alone and ends on time; an older one is
-///   refused; NodeJudge: the node's side of it.
-/// - GroupJudge: fences grow; a group stands when every rank of it says so; a word of another fence changes nothing;
-///   a checkpoint is made of the snapshots of one step and fence, begins, is tried again and is given up on time.
-/// - ActorJudge: a start has one owner and a name of its own; nothing starts on a lost node; what ends starts again
-///   when its pause is over; its slots and its memory are given away only when its end is known; the plan is what runs.
-/// - World: one instance a rank and epoch; commits grow in (fence, step), and are of the group that stands; every step
-///   is trained once in the history that owns it, by all ranks; what lives on a node in contact is what the controller
-///   says, within 45 s; something happens every 4 minutes; the job ends, and nothing that it started is left.
+///
+/// Rules, by the file that judges them. All look at messages, at the controller's tables and at the disk only:
+/// - wire.cpp (SimWire): each message arrives once, in order, and within 15 s where the way is free; none arrives of a
+///   name that was forgotten.
+/// - membership_judge.cpp (MembershipJudge): the newest process of a name alone renews its lease, which ends on time;
+///   an older process is refused. (NodeJudge): how long a node heard nothing decides whether it is member, apart or
+///   orphaned.
+/// - group_judge.cpp (GroupJudge): fences grow and are in state.db first; a group stands when all its ranks say so; a
+///   checkpoint is made of the snapshots of one step and fence; it begins, is tried again and is given up on time.
+/// - actor_judge.cpp (ActorJudge): a start is new and has one owner; none is on a lost node; an actor that ended starts
+///   again when its pause is over; its slots and memory are free once its end is known; plan and table agree.
+/// - judge.cpp (Judge): a message of an older start or another fence changes nothing.
+/// - controller.cpp, in World::note(): the rights table allows each message; in look(): commits grow in (fence, step)
+///   and are of the group that stands.
+/// - nodes.cpp: agents report no end of an actor that lives, and list what they host. actors.cpp: no start happens
+///   twice; an actor that counts as gone cannot write. learners.cpp: a group has one instance a rank and begins at the
+///   step that it is told.
+/// - ending.cpp, in World::watch(): actors on nodes in contact are those of the controller's table, within 45 s; the
+///   job moves within 4.5 minutes. In judge_end(): the job ends as it was told to and leaves no process; each step on
+///   disk was trained by the group that owned it; state.db and the run directory say what the disk holds.
 Outcome simulate(const Schedule& schedule, const std::string& folder);
 
 /// The fewest faults of `schedule` that still break a rule.

@@ -15,8 +15,7 @@ World::World(const Schedule& schedule, std::string folder)
 void World::breach(const std::string& what) {
   constexpr std::size_t kMost = 20;
   if (outcome_.breaches.size() == kMost) return;
-  outcome_.breaches.push_back(
-      fmt::format("{:.3f} s: {}", Seconds(clock_.now() - SimTime(std::chrono::hours(1))).count(), what));
+  outcome_.breaches.push_back(fmt::format("{:.3f} s: {}", SimClock::seconds_to(clock_.now()), what));
 }
 
 bool World::go_on(SimTime until) {
@@ -24,7 +23,8 @@ bool World::go_on(SimTime until) {
   const SimTime before = clock_.now();
   if (!clock_.step(until)) return false;
   steps_at_once_ = clock_.now() == before ? steps_at_once_ + 1 : 0;
-  if (steps_at_once_ == kMostAtOnce) breach("somebody is at work and time does not go on");
+  if (steps_at_once_ == kMostAtOnce)
+    breach(fmt::format("{} tasks ran at one moment: time does not go on", kMostAtOnce));
   return steps_at_once_ < kMostAtOnce;
 }
 

@@ -27,6 +27,8 @@ using Breach = std::function<void(const std::string& what)>;
 class SimClock {
  public:
   SimTime now() const { return now_; }
+  /// From the begin of the job to `at`, in seconds.
+  static double seconds_to(SimTime at) { return std::chrono::duration<double>(at - kBegin).count(); }
   void after(Millis delay, std::function<void()> task) { tasks_.push({now_ + delay, serial_++, std::move(task)}); }
   /// Runs the next task; false: there is none before `until`.
   bool step(SimTime until) {
@@ -46,7 +48,8 @@ class SimClock {
     std::function<void()> run;
     bool operator<(const Task& other) const { return at != other.at ? at > other.at : serial > other.serial; }
   };
-  SimTime now_{std::chrono::hours(1)};
+  static constexpr SimTime kBegin{1h};
+  SimTime now_ = kBegin;
   std::uint64_t serial_ = 0;
   std::priority_queue<Task> tasks_;
 };
@@ -67,7 +70,7 @@ class SimProcess {
   /// What it sends until then comes then.
   SimTime held_until{};
   std::map<std::string, Handler> names;
-  /// Starts of actors that live here, or whose end was not told yet.
+  /// Starts of actors that live here, or whose end its agent has not seen yet.
   std::set<std::string> hosts;
   SimTime wakes_at = SimTime::max();
 };
@@ -88,11 +91,11 @@ class SimWire {
             const Message& message);
   /// Runs `work` in the process when it can: not while it is stopped, and never when it has ended.
   void run_in(const std::shared_ptr<SimProcess>& process, std::function<void()> work);
-  /// `process` wants to hear no more of `name`, which has ended.
+  /// `process` takes no more messages of `name`, which has ended.
   void forget(const std::shared_ptr<SimProcess>& process, const std::string& name);
   /// Until when something was in the way between a process of this host and one elsewhere, or stopped it.
   SimTime trouble(const SimProcess& process) const;
-  /// Messages that have not come though nothing was in their way for long. Call now and then.
+  /// Finds messages that have not arrived though their way was free for long. Call now and then.
   void judge();
 
   /// By host: until when nothing of it passes, and nothing to it.
@@ -133,8 +136,8 @@ class SimWire {
   std::uint64_t serial_ = 0;
   std::vector<std::weak_ptr<SimProcess>> processes_;
   std::set<std::pair<std::uint64_t, std::string>> forgotten_;
-  // By process and name: which process spoke under it first. What it hears of another one (a controller goes on with
-  // the job) is out of order, and it will have to end; so is what it still has to say to that one.
+  // By receiving process and sender's name: the process that it heard first under that name. A later process of the
+  // name (a resumed job has another controller) numbers from 1 again, so messages between the two are not judged.
   std::map<std::pair<std::uint64_t, std::string>, std::uint64_t> first_life_;
   std::map<std::string, Line> lines_;
 };

@@ -35,7 +35,7 @@ struct Said final : RunOutput {
   Judge& judge;
   void line(Severity, const std::string& text) override {
     judge.tells();
-    lines.push_back(fmt::format("{:.3f} {}", Seconds(clock.now() - SimTime(std::chrono::hours(1))).count(), text));
+    lines.push_back(fmt::format("{:.3f} {}", SimClock::seconds_to(clock.now()), text));
   }
   void live(const LiveLine&) override { judge.tells(); }
   void progress(const std::string&) override { judge.tells(); }
@@ -50,7 +50,7 @@ struct SimActor {
   bool is_hung = false;
   /// Not even SIGKILL ends it before.
   SimTime survives_until{};
-  /// Its node's process, what that says it hosts, and the agent's name.
+  /// Its node's process, that node's list of what it hosts, and the agent's name.
   std::shared_ptr<SimProcess> owner;
   std::shared_ptr<HostedActors> hosted;
   std::string agent;
@@ -61,7 +61,7 @@ struct SimActor {
   std::int64_t settling_step = -1;
   History history;
   std::unique_ptr<LedgerWriter> ledger;
-  // Of who feeds learners: instances of learners that it feeds.
+  // Of an actor that feeds learners: their instances.
   std::set<std::string> feeds;
 };
 
@@ -103,7 +103,7 @@ class World {
   void await_nodes(const std::shared_ptr<SimProcess>& process);
   void tick(const std::shared_ptr<SimProcess>& process);
   void controller_hears(const std::string& from, const Message& message);
-  /// A command line, or whoever else has no process here, says something to the controller.
+  /// The controller gets a message of a sender that has no process here, such as the command line.
   void asks(const std::string& from, const Message& message);
   /// The controller has just worked: what it has committed is judged.
   void look();
@@ -115,7 +115,7 @@ class World {
   /// The job that is written into the run directory, for those who read it there.
   static const LoadedConfig& recorded_job();
 
-  // Who says what to whom.
+  /// Judges a message by the rights table, and counts the right as used.
   void note(const std::string& from, const std::string& to, const Message& message);
 
   // Nodes: their processes and agents.
@@ -136,8 +136,8 @@ class World {
   void drop_actor(const std::string& instance);
   void in_actor(const std::shared_ptr<SimActor>& actor, Millis delay, std::function<void()> work);
   void say(const std::shared_ptr<SimActor>& actor, const Message& message);
-  /// Holds what `process` says from now on, if a fault waits for such a word.
-  void hold_word(const std::shared_ptr<SimProcess>& process, const std::string& role, const Message& message);
+  /// Holds all that `process` sends from now on, if a fault waits for such a message.
+  void hold_message(const std::shared_ptr<SimProcess>& process, const std::string& role, const Message& message);
   void actor_hears(const std::shared_ptr<SimActor>& actor, const Message& message);
   void hear_peers(SimActor& actor, const Peers& peers);
   /// What makers of samples tell of themselves.
@@ -168,7 +168,9 @@ class World {
   void snapshot(const std::shared_ptr<SimActor>& rank);
   void conclude(std::uint64_t fence, const std::vector<std::shared_ptr<SimActor>>& ranks);
   void write(const std::shared_ptr<SimActor>& actor, const CheckpointBegin& begin);
+  /// ledger.json of the product, and in it the history of the snapshots.
   std::string ledger_of(const CheckpointBegin& begin) const;
+  static Result<History> history_in(const std::string& checkpoint);
 
   // Faults.
   void strike(const Fault& fault);
@@ -186,7 +188,7 @@ class World {
   void watch_reality();
   void watch_nodes();
   void watch_progress();
-  /// `what` is wrong now; it is a breach once it has been for so long.
+  /// `what` is wrong now; it is a breach once it has been wrong for `longest`.
   void wrong_for(const std::string& what, SimTime::duration longest);
   bool is_in_contact(const SimProcess& process) const;
   void judge_end();
@@ -224,7 +226,7 @@ class World {
   std::set<Fault::Kind> excuses_;
   SimTime slow_until_{}, slow_disk_until_{};
   std::map<std::string, std::int64_t> graces_;
-  std::vector<Fault> held_words_;
+  std::vector<Fault> held_messages_;
   std::vector<std::pair<std::string, Message>> waiting_;
   std::vector<std::shared_ptr<SimNode>> nodes_;
   std::map<std::size_t, std::shared_ptr<SimNode>> newest_;

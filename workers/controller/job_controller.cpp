@@ -283,7 +283,7 @@ std::string JobController::status_json(TimePoint now) const {
                          .step = step_,
                          .steps = setup_.config.training.steps,
                          .committed_step = checkpoints_.committed_step(),
-                         .fence = group_.fence(),
+                         .fence = fence(),
                          .restarts = restarts(),
                          .void_samples = void_samples(),
                          .metrics = last_metrics_,
