@@ -9,6 +9,8 @@
 #include <regex>
 #include <set>
 
+#include "tests/support/folder_files.h"
+
 namespace troupe::bench {
 
 namespace {
@@ -149,7 +151,7 @@ Fault cut(const std::string& name, bool out, bool in, double seconds) {
 
 /// Checkpoints that could not be written, by what the job says: events.jsonl is on the disk that is full.
 std::ptrdiff_t failed_checkpoints(const Trial& trial) {
-  static const std::regex failed(R"(checkpoint of step \d+ failed)");
+  static const std::regex failed(R"(checkpoint of step \d+ (failed|given up))");
   const std::string text = trial.job.job->output();
   return std::distance(std::sregex_iterator(text.begin(), text.end(), failed), {});
 }
@@ -191,11 +193,7 @@ double damaged_file(Trial& trial, CounterRng& rng) {
   const auto damaged = trial.committed_step();
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".safetensors") continue;
-    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(-1, std::ios::end);
-    const char last = static_cast<char>(file.get());
-    file.seekp(-1, std::ios::end);
-    file.put(static_cast<char>(last ^ 1));
+    testing::flip_byte(entry.path(), -1);
     break;
   }
   const double seconds = kill_rank(trial, rng);
@@ -267,7 +265,8 @@ std::string spec_of(const std::string& point) {
       {"checkpoint.create", "checkpoint.create@checkpointer/0#0:kill:1:1"},
       {"checkpoint.write", "checkpoint.write@checkpointer/0#0:kill:1:3"},
       {"checkpoint.fsync", "checkpoint.fsync@checkpointer/0#0:kill:1:2"},
-      {"checkpoint.manifest", "checkpoint.manifest@checkpointer/0#0:kill:1:1"}};
+      {"checkpoint.manifest", "checkpoint.manifest@checkpointer/0#0:kill:1:1"},
+      {"ledger.append", "ledger.append@learner/1#0:kill:1:7"}};
   const auto found = known.find(point);
   return found == known.end() ? std::string() : found->second;
 }
@@ -304,12 +303,13 @@ void add_points(std::vector<Fault>& faults, const std::string& page) {
     if (spec.empty() && !is_left_out(point))
       throw std::runtime_error(page + " lists " + point + ", which the campaign has no fault for; add one to spec_of");
     if (spec.empty()) continue;
-    faults.push_back({.name = "point " + point,
-                      .bar_s = point.starts_with("learner.") ? kRankBar_s : kPoolBar_s,
-                      .sft = !of_rl.contains(point),
-                      .rl = !of_sft.contains(point),
-                      .strike = point_fired,
-                      .point = spec});
+    faults.push_back(
+        {.name = "point " + point,
+         .bar_s = (point.starts_with("learner.") || point.starts_with("ledger.")) ? kRankBar_s : kPoolBar_s,
+         .sft = !of_rl.contains(point),
+         .rl = !of_sft.contains(point),
+         .strike = point_fired,
+         .point = spec});
   }
 }
 

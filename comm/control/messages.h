@@ -252,11 +252,14 @@ struct GroupAbort {
   std::string actor;
   std::uint64_t fence = 0;
   std::string reason;
+  /// Of a learner that cannot read the checkpoint at which the group begins: its step.
+  std::int64_t damaged_step = -1;
   template <class V>
   void fields(V& v) {
     v(1, actor);
     v(2, fence);
     v(3, reason);
+    v(4, damaged_step);
   }
 };
 /// learner -> controller: one committed step. Losses are means over the global batch, equal on all ranks.
@@ -340,12 +343,14 @@ struct SnapshotReady {
   std::string actor;
   std::int64_t rank = 0, step = 0;
   std::uint64_t fence = 0;
-  std::string handle;
+  std::string handle = {};
   std::int64_t updates = 0;
   /// Of rank 0: optimizer updates of each unit group (Engine::group_updates).
   std::map<std::string, std::int64_t> group_updates = {};
   /// Of rank 0: content of trainer_state.json, what its trainer needs beside the shards; empty: nothing.
   std::string trainer_state = {};
+  /// Why there is no snapshot, and this step will have no checkpoint; empty: there is one.
+  std::string error = {};
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -356,6 +361,7 @@ struct SnapshotReady {
     v(6, updates);
     v(8, group_updates);
     v(9, trainer_state);
+    v(10, error);
   }
 };
 /// checkpointer -> controller: written and synced, or failed with `error`. Key 3 is

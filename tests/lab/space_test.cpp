@@ -55,6 +55,15 @@ TEST_F(SpaceTest, TellsHowItsProgramEnded) {
   EXPECT_THAT(space.processes(), IsEmpty());
 }
 
+TEST_F(SpaceTest, ItsProgramsHearAHangUpAlsoUnderNohup) {
+  const Space space({.name = "s"});
+  const auto before = ::signal(SIGHUP, SIG_IGN);
+  auto sleeper = space.start({"/bin/sleep", "60"}, dir_ / "log");
+  ::signal(SIGHUP, before);
+  sleeper.kill(SIGHUP);
+  EXPECT_EQ(sleeper.wait(10s), 128 + SIGHUP);
+}
+
 TEST_F(SpaceTest, PowerOffEndsEveryProcessThere) {
   Space space({.name = "s"});
   auto shell = space.start({"/bin/sh", "-c", "setsid sleep 60 & setsid sleep 60 & wait"}, dir_ / "log");

@@ -211,7 +211,7 @@ void World::note(const std::string& from, const std::string& to, const Message& 
 
 Millis World::disk_takes() {
   // One that hangs at a commit outlasts its timeout.
-  if (hangs_disk_ && service_->job().checkpoints().is_committing() && !std::exchange(hangs_disk_, false)) return 40s;
+  if (hangs_disk_ && service_->job().checkpoints().newest_is_open() && !std::exchange(hangs_disk_, false)) return 40s;
   if (slow_disk_until_ > clock_.now()) return Millis(100 + in(2000));
   return Millis(in(100) == 0 ? 500 + in(3500) : 1 + in(20));
 }

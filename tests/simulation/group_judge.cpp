@@ -207,7 +207,7 @@ void GroupJudge::judge_deadlines() {
   };
   const auto& rows = seen_.service->job().actors().rows();
   // A group begins at the newest checkpoint: it waits for a commit.
-  if (regroup_by_ && seen_.service->job().checkpoints().is_committing()) regroup_by_ = seen_.now + 1s;
+  if (regroup_by_ && seen_.service->job().checkpoints().newest_is_open()) regroup_by_ = seen_.now + 1s;
   if (regroup_by_ && seen_.now >= *regroup_by_ && std::all_of(rows.begin(), rows.end(), is_up)) {
     breach_("a collective failed, no rank has ended, and no group forms");
     regroup_by_.reset();

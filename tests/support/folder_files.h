@@ -18,6 +18,16 @@ inline std::string text_of(const std::string& path) {
   return bytes.str();
 }
 
+/// Changes the lowest bit of a file's byte `at`; negative: counted from its end.
+inline void flip_byte(const std::string& path, std::int64_t at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  if (at < 0) at += static_cast<std::int64_t>(std::filesystem::file_size(path));
+  file.seekg(at);
+  const int byte = file.get();
+  file.seekp(at);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
 /// Names and bytes of the files in a folder that end in `extension`.
 inline std::map<std::string, std::string> files_of(const std::string& folder, const std::string& extension) {
   std::map<std::string, std::string> files;

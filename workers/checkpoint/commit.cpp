@@ -22,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kDamaged = ".damaged-";
+
 /// A name of ours, taken apart.
 struct ParsedName {
   std::int64_t step = 0;
@@ -161,7 +163,8 @@ std::vector<std::string> invalid_checkpoints(const std::string& folder) {
     const std::string path = entry.path().string(), name = entry.path().filename().string();
     const bool listed =
         std::any_of(valid.begin(), valid.end(), [&](const CheckpointEntry& c) { return c.directory == path; });
-    if (name != "latest" && name.find(".tmp-") == std::string::npos && !listed) paths.push_back(path);
+    const bool is_known = name.find(".tmp-") != std::string::npos || name.find(kDamaged) != std::string::npos;
+    if (name != "latest" && !is_known && !listed) paths.push_back(path);
   }
   return paths;
 }
@@ -184,6 +187,19 @@ Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck 
     log::warn("checkpoint {} is passed over: {}", directory, entry.error().message());
   }
   return Error{Errc::not_found, fmt::format("{}: no valid checkpoint among {}", folder, candidates.size())};
+}
+
+Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int64_t step, std::uint64_t fence) {
+  auto entries = list_checkpoints(folder);
+  std::erase_if(entries, [step](const CheckpointEntry& entry) { return entry.step >= step; });
+  const std::string name = checkpoint_name(step), damaged = folder + "/" + name;
+  if (entries.empty()) return Error{Errc::not_found, fmt::format("there is none before it in {}", folder)};
+  TROUPE_TRY(move_latest(folder, checkpoint_name(entries.back().step)));
+  const std::string aside = fmt::format("{}{}{}", damaged, kDamaged, to_hex(fence));
+  if (::rename(damaged.c_str(), aside.c_str()) != 0 && errno != ENOENT)
+    return file_error(damaged, "cannot be renamed", errno);
+  TROUPE_TRY(sync_directory(folder));
+  return std::move(entries.back());
 }
 
 std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,

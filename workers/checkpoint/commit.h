@@ -34,7 +34,7 @@ Result<std::string> commit_checkpoint(const std::string& folder, const std::stri
 std::vector<CheckpointEntry> list_checkpoints(const std::string& folder);
 
 /// Paths of what lies among them and should be one but is none: its manifest does not read, or files have other sizes.
-/// Those that are being written are left out.
+/// Those that are being written, and those that were set aside, are left out.
 std::vector<std::string> invalid_checkpoints(const std::string& folder);
 
 /// How much newest_valid looks at: manifest and sizes, or headers and the digest of every file too, which reads the
@@ -47,6 +47,11 @@ Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck 
 /// Makes the symlink `folder`/latest name this checkpoint, by rename; an empty name removes the link. Errors: those of
 /// file_error.
 Result<void> move_latest(const std::string& folder, const std::string& name);
+
+/// Takes a damaged checkpoint out of a folder's: `latest` names the one before it, and it becomes
+/// step_NNNNNN.damaged-<fence>, durably. Returns the one before it. Errors: not_found (there is none before it; nothing
+/// changes then), those of file_error.
+Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int64_t step, std::uint64_t fence);
 
 /// Removes a checkpoint or its temporary folder: the manifest first, so that a crash leaves garbage and not half a
 /// checkpoint. False, and a warning in the log, where something stays.

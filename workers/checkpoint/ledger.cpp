@@ -12,6 +12,7 @@
 
 #include "base/append_file.h"
 #include "base/durable_file.h"
+#include "base/fault.h"
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "model/io/strict_json.h"
@@ -22,6 +23,8 @@ namespace troupe::workers {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kMostWaiting = std::size_t{64} << 20;
 
 std::string check_of(const json& body) {
   return to_hex(xxh3_64(std::string_view(body.dump(-1, ' ', false, json::error_handler_t::replace))));
@@ -90,16 +93,28 @@ Result<void> LedgerWriter::append(const LedgerRecord& record) {
                  fmt::format("{}: a record of fence {} and rank {} with {} positions and {} digests", path_,
                              to_hex(record.fence), record.rank, record.positions.size(), record.xxh3.size())};
   }
-  const std::string line = ledger_line(record);
+  waiting_ += ledger_line(record);
+  auto written = write_waiting();
+  if (!written && written.error().code() == Errc::resource_exhausted && waiting_.size() <= kMostWaiting) return {};
+  return written;
+}
+
+Result<void> LedgerWriter::write_waiting() {
+  if (waiting_.empty()) return {};
   const std::int64_t begin = ::lseek(fd_.get(), 0, SEEK_END);
-  auto written = write_all(fd_.get(), std::as_bytes(std::span(line)), path_);
-  // A later line must not be glued to half of this one.
+  auto written = fault_point("ledger.append", path_);
+  if (written) written = write_all(fd_.get(), std::as_bytes(std::span(waiting_)), path_);
+  // A later line must not be glued to half of one.
   if (!written && ::ftruncate(fd_.get(), begin) != 0) return file_error(path_, "cannot be written nor cut back", errno);
+  waits_for_ = written ? "" : written.error().message();
+  if (written) waiting_.clear();
   return written;
 }
 
 Result<void> LedgerWriter::sync() {
-  if (::fdatasync(fd_.get()) != 0) return file_error(path_, "cannot be synced", errno);
+  TROUPE_TRY(write_waiting());
+  if (::fdatasync(fd_.get()) != 0)
+    return Error{Errc::unavailable, file_error(path_, "cannot be synced", errno).message()};
   return {};
 }
 

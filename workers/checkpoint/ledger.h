@@ -43,25 +43,36 @@ std::string ledger_line(const LedgerRecord& record);
 /// "fence-0000000100000003-rank-1.jsonl".
 std::string ledger_file_name(std::uint64_t fence, std::int64_t rank);
 
-/// Appends to the ledger of one rank under one fence. Not thread-safe.
+/// Appends to the ledger of one rank under one fence. While the disk is full its lines wait in memory, 64 MiB of them
+/// at most. Not thread-safe.
 class LedgerWriter {
  public:
   /// Opens (or creates) folder/fence-<16 hex>-rank-<r>.jsonl; what follows the last newline, torn by a crash, is cut
   /// off, and the folder is synced, so that the name lasts too. Errors: those of file_error.
   static Result<LedgerWriter> open(const std::string& folder, std::uint64_t fence, std::int64_t rank);
 
-  /// Writes one line. `fence` and `rank` must be the writer's. Errors: invalid_argument, those of file_error.
+  /// Writes one line, or keeps it where the disk is full: the next call tries again. `fence` and `rank` must be the
+  /// writer's. Errors: invalid_argument; resource_exhausted (more lines wait than may); others of file_error.
   Result<void> append(const LedgerRecord& record);
-  /// fdatasync: the lines so far survive a crash of the machine. Call before shards count as saved.
+  /// Why lines wait in memory; empty: none does.
+  const std::string& waits_for() const { return waits_for_; }
+  /// The lines so far survive a crash of the machine. Call before shards count as saved. Errors: resource_exhausted
+  /// (lines still wait; call again later), others of file_error; unavailable where fdatasync fails: what is on disk is
+  /// unknown then, and a later call proves nothing.
   Result<void> sync();
   const std::string& path() const { return path_; }
 
  private:
   LedgerWriter(std::string path, FileDescriptor fd, std::uint64_t fence, std::int64_t rank);
+  /// Errors: those of file_error; the lines stay then.
+  Result<void> write_waiting();
+
   std::string path_;
   FileDescriptor fd_;
   std::uint64_t fence_ = 0;
   std::int64_t rank_ = 0;
+  // Whole lines that are not in the file yet.
+  std::string waiting_, waits_for_;
 };
 
 /// How a scan ended.

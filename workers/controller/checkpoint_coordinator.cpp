@@ -43,6 +43,7 @@ void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint
     pending_ = Pending{.request = {.step = snapshot.step, .fence = fence}};
   }
   pending_->handles[snapshot.rank] = snapshot.handle;
+  if (!snapshot.error.empty()) pending_->refused = snapshot.error;
   CheckpointBegin& request = pending_->request;
   request.updates = snapshot.updates;
   if (snapshot.rank == 0) {
@@ -51,7 +52,13 @@ void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint
   }
   request.void_positions.assign(void_positions.begin(), void_positions.end());
   request.bad_positions.assign(bad_positions.begin(), bad_positions.end());
-  if (static_cast<std::int64_t>(pending_->handles.size()) == options_.world && checkpointer_up) begin(now);
+  if (static_cast<std::int64_t>(pending_->handles.size()) < options_.world) return;
+  if (!pending_->refused.empty()) {
+    const Pending refused = *std::exchange(pending_, {});
+    give_up(refused, refused.refused);
+  } else if (checkpointer_up) {
+    begin(now);
+  }
 }
 
 std::string CheckpointCoordinator::folder_of(std::int64_t step, std::uint64_t fence) const {
@@ -238,6 +245,41 @@ void CheckpointCoordinator::abandon() {
   } else {
     take_back();
   }
+}
+
+void CheckpointCoordinator::go_back(std::uint64_t fence, const std::string& why, TimePoint now) {
+  going_back_since_ = now;
+  const std::int64_t damaged = committed_step_;
+  const auto older = std::make_shared<CheckpointEntry>();
+  effects_.in_background(
+      [&db = db_, folder = run_.checkpoints(), damaged, fence, older]() -> Result<void> {
+        TROUPE_ASSIGN(*older, set_aside_checkpoint(folder, damaged, fence));
+        TROUPE_TRY(db.remove_checkpoint(damaged));
+        return db.set_committed_step(older->step);
+      },
+      [this, damaged, why, older](const Result<void>& result) {
+        going_back_since_.reset();
+        if (!result) {
+          lost_ =
+              fmt::format("the checkpoint of step {} cannot be read: {}; {}", damaged, why, result.error().message());
+          return;
+        }
+        committed_step_ = older->step;
+        committed_directory_ = older->directory;
+        effects_.event(Severity::error, "checkpoint_damaged",
+                       fmt::format("the checkpoint of step {} cannot be read: {}; it is kept under another name, and "
+                                   "all ranks go back to step {}",
+                                   damaged, why, committed_step_));
+      });
+}
+
+std::optional<std::string> CheckpointCoordinator::failure(TimePoint now) const {
+  if (!lost_.empty()) return lost_;
+  const auto since = committing_ ? std::optional(committing_->begun) : going_back_since_;
+  if (!since || now - *since <= options_.timeout) return {};
+  return fmt::format("{} does not end within checkpoint.timeout_s: the disk of {} does not answer",
+                     committing_ ? "a checkpoint was written and its commit" : "setting a damaged checkpoint aside",
+                     run_.root());
 }
 
 bool CheckpointCoordinator::tick(TimePoint now) {

@@ -42,11 +42,12 @@ class CheckpointCoordinator {
   std::int64_t committed_step() const { return committed_step_; }
   /// The checkpointer has been asked and has not answered; tick() watches its deadline.
   bool is_writing() const { return pending_ && pending_->sent && !pending_->retry_at; }
-  /// What was written is being committed: how that ends is open. A group that forms waits for it, because it begins at
-  /// the newest checkpoint.
-  bool is_committing() const { return committing_.has_value(); }
-  /// For longer than Options::timeout.
-  bool commit_hangs(TimePoint now) const { return committing_ && now - committing_->begun > options_.timeout; }
+  /// What was written is being committed, or a damaged checkpoint set aside: which one is the newest is open until that
+  /// ends. A group that forms waits for it.
+  bool newest_is_open() const { return committing_ || going_back_since_; }
+  /// Why the job cannot go on: newest_is_open() for longer than Options::timeout, or there is no way back from a
+  /// damaged checkpoint.
+  std::optional<std::string> failure(TimePoint now) const;
   /// Folder of the newest committed checkpoint; empty before the first.
   const std::string& committed_directory() const { return committed_directory_; }
   /// What was found on disk at the start of the run; 0 and an empty folder: the initial state.
@@ -57,8 +58,9 @@ class CheckpointCoordinator {
   Result<void> settle();
 
   /// A rank's snapshot lies ready in its memory. Snapshots of another fence are ignored. The last rank's starts the
-  /// write, if the checkpointer is up. `void_positions`: samples that did not count so far, `bad_positions`: those of
-  /// them that could not be made; both go into the checkpoint's ledger.json.
+  /// write, if the checkpointer is up; where a rank has none to give, the checkpoint is given up. `void_positions`:
+  /// samples that did not count so far, `bad_positions`: those of them that could not be made; both go into the
+  /// checkpoint's ledger.json.
   void on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up,
                    const std::set<std::int64_t>& void_positions, const std::set<std::int64_t>& bad_positions,
                    TimePoint now);
@@ -69,6 +71,9 @@ class CheckpointCoordinator {
   void on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now);
   /// The group is forming again: what is in flight will not be committed. A commit that is under way ends as it will.
   void abandon();
+  /// A rank of the group of `fence` cannot read the newest checkpoint: it is set aside as
+  /// step_NNNNNN.damaged-<fence>, and the one before it becomes the newest. In the background.
+  void go_back(std::uint64_t fence, const std::string& why, TimePoint now);
   /// Retries a failed write when its pause is over. Returns true if the checkpointer overran its deadline and must be
   /// killed; its last attempt is given up then.
   bool tick(TimePoint now);
@@ -80,6 +85,8 @@ class CheckpointCoordinator {
     CheckpointBegin request;
     // By rank.
     std::map<std::int64_t, std::string> handles = {};
+    // Why a rank gave none.
+    std::string refused = {};
     std::optional<TimePoint> retry_at = {};
     // Of the write, then of the commit.
     TimePoint begun{};
@@ -114,6 +121,9 @@ class CheckpointCoordinator {
   int attempts_ = 0;
   // Begun in state.db and not finished.
   std::optional<CheckpointRecord> begun_commit_;
+  std::optional<TimePoint> going_back_since_;
+  // Why there was no way back.
+  std::string lost_;
   // Of the newest on_done() or tick().
   TimePoint now_{};
   std::int64_t committed_step_ = 0;

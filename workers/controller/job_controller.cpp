@@ -100,14 +100,14 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
                        wanted && speaks_against_its_item(m));
   ActorRecord* actor = actors_.ended(m);
   if (!actor) return;
-  group_.exited(m.actor);
+  group_.owes_nothing(m.actor);
   if (actor->removing) return pools_.removed(m.actor);
   if (state_ == JobState::stopping) return;
   const auto planned = restarts_.plan(*actor, m, checkpoints_.committed_step(), now);
   if (!planned) return fail(planned.error().message(), now);
   if (actor->plan.role != RoleKind::learner) return;
   checkpoints_.abandon();
-  forms_when_committed_.reset();  // its return forms the group
+  forms_when_settled_.reset();  // its return forms the group
   group_.lose(*actor, *planned);
   set_state(JobState::recovering, now);
 }
@@ -124,7 +124,7 @@ void JobController::on(const std::string& from, const Quarantined& m, TimePoint)
 void JobController::on_unkillable(const ActorExited& m, TimePoint now) {
   ActorRecord* actor = actors_.ended(m);
   if (!actor) return;
-  group_.exited(m.actor);
+  group_.owes_nothing(m.actor);
   const std::string& role = actor->plan.role;
   const std::string what =
       fmt::format("{} survives SIGKILL (a thread of it waits in the kernel) and holds its slots and devices on node/{}",
@@ -171,12 +171,12 @@ void JobController::node_lost(std::int64_t rank, TimePoint now) {
 // ---- the learner group --------------------------------------------------------------------------------------------
 
 void JobController::form_group(const std::string& reason, TimePoint now) {
-  // The group begins at the newest checkpoint: which one that is, is open while a commit is under way.
-  if (checkpoints_.is_committing()) {
-    forms_when_committed_ = reason;
+  // The group begins at the newest checkpoint.
+  if (checkpoints_.newest_is_open()) {
+    forms_when_settled_ = reason;
     return;
   }
-  forms_when_committed_.reset();
+  forms_when_settled_.reset();
   const std::int64_t resume = checkpoints_.committed_step();
   if (auto formed = group_.form(reason, resume, checkpoints_.committed_directory(), now); !formed)
     return fail(formed.error().message(), now);
@@ -203,7 +203,12 @@ void JobController::on(const std::string&, const GroupUp& m, TimePoint now) {
 }
 
 void JobController::on(const std::string& from, const GroupAbort& m, TimePoint now) {
-  if (m.fence == group_.fence() && state_ != JobState::stopping) group_.left(from, m.reason, now);
+  if (m.fence != group_.fence() || state_ == JobState::stopping) return;
+  if (m.damaged_step != checkpoints_.committed_step() || m.damaged_step <= 0) return group_.left(from, m.reason, now);
+  group_.owes_nothing(from);
+  if (checkpoints_.newest_is_open()) return;  // another rank has said so
+  checkpoints_.go_back(m.fence, m.reason, now);
+  forms_when_settled_ = "a checkpoint was damaged";
 }
 
 void JobController::on(const std::string&, const StepReport& m, TimePoint now) {
@@ -343,7 +348,7 @@ void JobController::tick_stopping(TimePoint now) {
     if (++kill_rounds_ > kKillRounds) give_up_stopping();
   }
   // A commit that hangs is given up like an actor that does not end.
-  if (!actors_.all_ended() || (checkpoints_.is_committing() && kill_rounds_ <= kKillRounds)) return;
+  if (!actors_.all_ended() || (checkpoints_.newest_is_open() && kill_rounds_ <= kKillRounds)) return;
   const bool cut_short = interrupted_ && step_ < setup_.config.training.steps;
   set_state(!failure_.empty()             ? JobState::failed
             : !cut_short                  ? JobState::done
@@ -360,7 +365,7 @@ void JobController::give_up_stopping() {
     if (failure_.empty()) failure_ = why;
     actor.state = ActorState::gone;
   }
-  if (checkpoints_.is_committing() && failure_.empty()) failure_ = "the commit of a checkpoint does not end";
+  if (checkpoints_.newest_is_open() && failure_.empty()) failure_ = "the commit of a checkpoint does not end";
 }
 
 void JobController::tick(TimePoint now) {
@@ -368,22 +373,15 @@ void JobController::tick(TimePoint now) {
   if (exit_code()) return;
   if (auto watched = pools_.watch(now); !watched) return fail(watched.error().message(), now);
   restarts_.tick(now);
-  if (checkpoints_.is_committing()) group_.progressed(now);  // the ranks wait for this
-  if (checkpoints_.commit_hangs(now)) {
-    return fail(
-        fmt::format("a checkpoint was written and its commit does not end within checkpoint.timeout_s: the disk "
-                    "of {} does not answer",
-                    setup_.run.root()),
-        now);
-  }
+  if (checkpoints_.newest_is_open()) group_.progressed(now);  // the ranks wait for this
+  if (const auto broken = checkpoints_.failure(now)) return fail(*broken, now);
   if (checkpoints_.tick(now)) {
     group_.progressed(now);  // the ranks waited for this
     effects_.event(Severity::warn, "stuck", "the checkpointer overran checkpoint.timeout_s; it is killed");
     if (ActorRecord* writer = actors_.find("checkpointer/0"))
       launcher_.send_stop(*writer, std::chrono::milliseconds(0), "stuck");
   }
-  if (forms_when_committed_ && !checkpoints_.is_committing())
-    form_group(*std::exchange(forms_when_committed_, {}), now);
+  if (forms_when_settled_ && !checkpoints_.newest_is_open()) form_group(*std::exchange(forms_when_settled_, {}), now);
   const bool trains = state_ == JobState::running || state_ == JobState::draining;
   if (const auto reason = group_.watch(trains && !checkpoints_.is_writing(), now)) form_group(*reason, now);
 }

@@ -167,7 +167,7 @@ class JobController {
   // Rounds of killing at the end that some actors have outlived.
   int kill_rounds_ = 0;
   // Why a group forms as soon as the commit under way has ended.
-  std::optional<std::string> forms_when_committed_;
+  std::optional<std::string> forms_when_settled_;
   std::string failure_;
 };
 

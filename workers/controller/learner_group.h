@@ -52,8 +52,8 @@ class LearnerGroup {
   /// A rank's collective failed. The group forms again unless a rank's exit notice follows soon. Where it had lasted
   /// for the step timeout, ranks that do not say so, too, are what the others waited for: they are killed.
   void left(const std::string& actor, const std::string& reason, TimePoint now);
-  /// The actor has ended and owes nothing any more.
-  void exited(const std::string& actor) { silent_since_.erase(actor); }
+  /// The actor has ended, or has answered the plan in another way than by GroupUp.
+  void owes_nothing(const std::string& actor) { silent_since_.erase(actor); }
   /// The newest group is over: no rank is asked to form it any more, and none joins it.
   void dissolve();
   /// A rank is gone: the others are told GroupAbort and wait for the next group.

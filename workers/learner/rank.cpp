@@ -122,10 +122,14 @@ void LearnerRank::follow(const GroupPlan& plan) {
   const Error& error = result.error();
   log::warn("{}: left the group of fence {}: {}", setup_.actor, plan.fence, error.to_string());
   if (told) return;
-  const bool regroup =
-      error.code() == Errc::aborted || error.code() == Errc::deadline_exceeded || error.code() == Errc::unavailable;
+  const bool is_damaged = std::exchange(is_checkpoint_damaged_, false);
+  const bool regroup = is_damaged || error.code() == Errc::aborted || error.code() == Errc::deadline_exceeded ||
+                       error.code() == Errc::unavailable;
   if (regroup) {
-    report_(GroupAbort{.actor = setup_.actor, .fence = plan.fence, .reason = error.message()});
+    report_(GroupAbort{.actor = setup_.actor,
+                       .fence = plan.fence,
+                       .reason = error.message(),
+                       .damaged_step = is_damaged ? plan.resume_step : -1});
   } else {
     report_(Fatal{.actor = setup_.actor, .text = error.message()});
   }
@@ -141,7 +145,14 @@ Result<std::string> LearnerRank::restore(const GroupPlan& plan) {
     }
     return std::string();
   }
-  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(plan.checkpoint));
+  auto state = read_checkpoint(plan.checkpoint);
+  is_checkpoint_damaged_ =
+      !state && (state.error().code() == Errc::data_loss || state.error().code() == Errc::not_found);
+  return state;
+}
+
+Result<std::string> LearnerRank::read_checkpoint(const std::string& directory) {
+  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(directory));
   TROUPE_TRY(reader->check_layout(manifest_units(engine_.units(), engine_.layouts())));
   TROUPE_TRY(reader->verify_digests());
   TROUPE_TRY(engine_.load(CheckpointState(*reader)));
@@ -208,7 +219,24 @@ Result<void> LearnerRank::wait_snapshot_settled(const char* what) {
 Result<void> LearnerRank::snapshot(std::int64_t step) {
   // One snapshot is in flight at a time: the next waits here, and the wait counts as checkpoint time.
   TROUPE_TRY(wait_snapshot_settled("the previous checkpoint"));
-  TROUPE_TRY(ledger_->sync());
+  SnapshotReady ready{.actor = setup_.actor, .rank = plan_.rank, .step = step, .fence = plan_.fence};
+  if (const auto synced = ledger_->sync(); synced) {
+    TROUPE_TRY(copy_state(ready));
+  } else if (synced.error().code() == Errc::resource_exhausted) {
+    ready.error = synced.error().message();  // training goes on with the older checkpoint
+  } else {
+    return synced;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (aborted_) return Error{Errc::aborted, "told to leave the group"};
+    unsettled_ = step;
+  }
+  report_(ready);
+  return {};
+}
+
+Result<void> LearnerRank::copy_state(SnapshotReady& ready) {
   const std::size_t bytes = engine_.snapshot_bytes();
   if (!arena_ || arena_->bytes().size() != bytes) {
     TROUPE_ASSIGN(auto arena, Arena::create(setup_.actor + "-snapshot", bytes));
@@ -219,22 +247,12 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
     const Span span("snapshot");
     engine_.snapshot(arena_->bytes());
   }
-  {
-    std::lock_guard lock(mutex_);
-    if (aborted_) return Error{Errc::aborted, "told to leave the group"};
-    unsettled_ = step;
-  }
-  SnapshotReady ready{.actor = setup_.actor,
-                      .rank = plan_.rank,
-                      .step = step,
-                      .fence = plan_.fence,
-                      .handle = arena_->handle(),
-                      .updates = engine_.updates()};
+  ready.handle = arena_->handle();
+  ready.updates = engine_.updates();
   if (is_rank_zero()) {
     ready.group_updates = engine_.group_updates();
     ready.trainer_state = trainer_.state();
   }
-  report_(ready);
   return {};
 }
 

@@ -30,9 +30,9 @@ namespace troupe::workers {
 /// Owns the one thread that drives the engine. Every public method is thread-safe and returns at once; results come
 /// through `report` on the rank's thread. A blocked rank is reached by abort(), never by waiting for it.
 ///
-/// A group is lost by aborted, deadline_exceeded or unavailable: the rank reports GroupAbort and waits for a new
-/// plan. Any other error, or an exception, is reported as Fatal, which ends the job; so is divergence: ten steps in a
-/// row whose loss or gradient is not finite.
+/// A group is lost by aborted, deadline_exceeded or unavailable, or by a checkpoint that is damaged or gone: the rank
+/// reports GroupAbort and waits for a new plan. Any other error, or an exception, is reported as Fatal, which ends the
+/// job; so is divergence: ten steps in a row whose loss or gradient is not finite.
 class LearnerRank {
  public:
   using Setup = LearnerSetup;
@@ -69,6 +69,8 @@ class LearnerRank {
   Result<void> train(const GroupPlan& plan);
   /// Returns what the trainer had to say when the checkpoint was made; empty at the start of a job.
   Result<std::string> restore(const GroupPlan& plan);
+  /// Errors: those of CheckpointReader.
+  Result<std::string> read_checkpoint(const std::string& directory);
   /// Reports GroupUp with bytes by name: the engine's, "resident" (the trainer's), "snapshot", "process" (RSS).
   /// Errors: aborted.
   Result<void> report_group_up(const GroupPlan& plan);
@@ -79,9 +81,12 @@ class LearnerRank {
   Result<void> append_ledger(std::int64_t step, const StepOutcome& outcome);
   void report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds);
   Result<void> evaluate(std::int64_t step);
-  /// Syncs the ledger, copies the engine's state into the arena and reports SnapshotReady. One is in flight at a
-  /// time: the next one waits, and that wait is time/checkpoint.
+  /// Syncs the ledger, copies the engine's state into the arena and reports SnapshotReady; with an error where the
+  /// disk is too full for the ledger. One is in flight at a time: the next one waits, and that wait is
+  /// time/checkpoint.
   Result<void> snapshot(std::int64_t step);
+  /// Into the arena, and what goes with it into `ready`. Errors: those of Arena.
+  Result<void> copy_state(SnapshotReady& ready);
   /// At most four times checkpoint.timeout_s. Errors: aborted; deadline_exceeded, naming `what`.
   Result<void> wait_snapshot_settled(const char* what);
   std::chrono::milliseconds step_timeout() const;
@@ -97,6 +102,8 @@ class LearnerRank {
   GroupPlan plan_;
   // Owned by collective_.
   Collective* group_ = nullptr;
+  // The plan's checkpoint is damaged or gone.
+  bool is_checkpoint_damaged_ = false;
   std::optional<LedgerWriter> ledger_;
   std::optional<Arena> arena_;
   Divergence divergence_{{}};

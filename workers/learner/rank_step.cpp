@@ -47,7 +47,13 @@ Result<void> LearnerRank::append_ledger(std::int64_t step, const StepOutcome& ou
                                                       : "non-finite loss or gradient";
     if (!why.empty()) record.voids.push_back({.position = item.position, .reason = why});
   }
-  return ledger_->append(record);
+  const bool waited = !ledger_->waits_for().empty();
+  TROUPE_TRY(ledger_->append(record));
+  if (const std::string& why = ledger_->waits_for(); !why.empty() && !waited)
+    report_(Event{.actor = setup_.actor,
+                  .kind = "ledger_waits",
+                  .text = why + "; lines wait in memory, and no checkpoint is made until they are written"});
+  return {};
 }
 
 void LearnerRank::report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds) {

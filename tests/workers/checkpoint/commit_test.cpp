@@ -105,6 +105,31 @@ TEST_F(CommitTest, DamagedCheckpointsDoNotCountAsKept) {
   EXPECT_TRUE(fs::exists(one)) << "the only good one";
   EXPECT_TRUE(fs::exists(two)) << "damage is for a person to look at";
 }
+TEST_F(CommitTest, ADamagedCheckpointIsSetAsideForTheOneBeforeIt) {
+  const std::string one = write_and_commit(manifest(1, 1));
+  write_and_commit(manifest(1, 2));
+  const auto older = set_aside_checkpoint(folder(), 2, 7);
+  ASSERT_TRUE(older) << older.error().message();
+  EXPECT_EQ(older->directory, one);
+  EXPECT_EQ(fs::read_symlink(path("latest")), "step_000001");
+  EXPECT_TRUE(fs::exists(path("step_000002.damaged-0000000000000007/manifest.json")));
+  EXPECT_THAT(steps(), ElementsAre(1));
+  EXPECT_THAT(invalid_checkpoints(folder()), IsEmpty()) << "a person knows of it";
+  prune_checkpoints(folder(), 1);
+  EXPECT_TRUE(fs::exists(path("step_000002.damaged-0000000000000007"))) << "it is a person's to remove";
+}
+TEST_F(CommitTest, ACheckpointThatIsGoneIsSetAsideToo) {
+  write_and_commit(manifest(1, 1));
+  fs::remove_all(write_and_commit(manifest(1, 2)));
+  EXPECT_TRUE(set_aside_checkpoint(folder(), 2, 7));
+  EXPECT_EQ(fs::read_symlink(path("latest")), "step_000001");
+}
+TEST_F(CommitTest, TheOnlyCheckpointIsNotSetAside) {
+  const std::string one = write_and_commit(manifest(1, 1));
+  EXPECT_EQ(set_aside_checkpoint(folder(), 1, 7).error().code(), Errc::not_found);
+  EXPECT_TRUE(fs::exists(one));
+  EXPECT_EQ(fs::read_symlink(path("latest")), "step_000001");
+}
 TEST_F(CommitTest, PruneRemovesGarbageOfOlderFencesOnly) {
   write_and_commit(manifest(1, 10, 5));
   ASSERT_TRUE(write(manifest(1, 11, 4)));

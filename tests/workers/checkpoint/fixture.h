@@ -84,13 +84,6 @@ class CheckpointFixture : public ::testing::Test {
     write(m).value();
     return commit_checkpoint(folder_.string(), tmp(m), m.step).value();
   }
-  static void flip_byte(const std::string& file, std::int64_t at) {
-    std::fstream f(file, std::ios::in | std::ios::out | std::ios::binary);
-    f.seekg(at);
-    const int byte = f.get();
-    f.seekp(at);
-    f.put(static_cast<char>(byte ^ 1));
-  }
 
   const ScratchFolder scratch_;
   const std::filesystem::path folder_ = scratch_.path();

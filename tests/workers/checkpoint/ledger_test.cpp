@@ -1,5 +1,6 @@
 #include "workers/checkpoint/ledger.h"
 
+#include "base/fault.h"
 #include "tests/workers/checkpoint/fixture.h"
 
 namespace troupe::workers {
@@ -11,6 +12,7 @@ using ::testing::HasSubstr;
 
 class LedgerTest : public testing::CheckpointFixture {
  protected:
+  ~LedgerTest() override { (void)arm_faults(""); }
   std::string folder() const { return path("ledger"); }
   static LedgerRecord record(std::int64_t step, std::vector<std::int64_t> positions) {
     LedgerRecord r{.fence = 3, .step = step, .rank = 1, .positions = std::move(positions)};
@@ -63,6 +65,33 @@ TEST_F(LedgerTest, ALineThatIsNestedDeepIsDamageAndNoEndOfTheStack) {
   ASSERT_TRUE(scan) << scan.error().message();
   EXPECT_THAT(scan->damage, HasSubstr("nested"));
   EXPECT_EQ(scan->records, 1);
+}
+TEST_F(LedgerTest, LinesWaitWhileTheDiskIsFullAndKeepTheirOrder) {
+  auto writer = LedgerWriter::open(folder(), 3, 1);
+  ASSERT_TRUE(writer->append(record(0, {0})));
+  ASSERT_TRUE(arm_faults("ledger.append:enospc:3"));
+  EXPECT_TRUE(writer->append(record(1, {1})));
+  EXPECT_THAT(writer->waits_for(), HasSubstr("No space left on device"));
+  EXPECT_TRUE(writer->append(record(2, {2})));
+  EXPECT_THAT(steps(), ElementsAre(0));
+  const auto synced = writer->sync();
+  ASSERT_FALSE(synced) << "lines that are not on disk do not survive";
+  EXPECT_EQ(synced.error().code(), Errc::resource_exhausted);
+  EXPECT_TRUE(writer->append(record(3, {3})));
+  EXPECT_EQ(writer->waits_for(), "");
+  EXPECT_TRUE(writer->sync());
+  EXPECT_THAT(steps(), ElementsAre(0, 1, 2, 3));
+}
+TEST_F(LedgerTest, NoMoreThan64MiBOfLinesWait) {
+  auto writer = LedgerWriter::open(folder(), 3, 1);
+  ASSERT_TRUE(arm_faults("ledger.append:enospc:2"));
+  LedgerRecord large = record(0, {0});
+  large.voids = {{0, std::string(std::size_t{33} << 20, 'x')}};
+  EXPECT_TRUE(writer->append(large));
+  large.step = 1;
+  const auto refused = writer->append(large);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::resource_exhausted);
 }
 TEST_F(LedgerTest, CountersReadBackAndLinesWithoutThemAreAsBefore) {
   LedgerRecord r = record(7, {56});

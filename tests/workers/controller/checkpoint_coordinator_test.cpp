@@ -140,16 +140,57 @@ TEST_F(CheckpointCoordinatorTest, AGroupThatFormsAgainTakesBackACommitThatFailed
   EXPECT_EQ(std::filesystem::read_symlink(run.checkpoints() + "/latest"), "step_000010");
 }
 
+TEST_F(CheckpointCoordinatorTest, AStepOfWhichARankHasNoSnapshotIsGivenUp) {
+  coordinator.on_snapshot({.actor = "", .rank = 0, .step = 10, .fence = kFence, .handle = "", .error = "disk is full"},
+                          kFence, true, {}, {}, now);
+  EXPECT_THAT(effects.take<CheckpointBegin>(), IsEmpty());
+  const auto told = effects.take<CheckpointCommitted>();
+  ASSERT_THAT(told, ::testing::SizeIs(1));
+  EXPECT_FALSE(told[0].second.committed);
+  EXPECT_THAT(effects.events, ElementsAre("checkpoint_given_up: checkpoint of step 10 given up: disk is full"));
+  EXPECT_TRUE(commit(20));
+}
+
+TEST_F(CheckpointCoordinatorTest, BehindADamagedCheckpointTheOneBeforeItIsTheNewest) {
+  ASSERT_TRUE(commit(10));
+  const std::string before = coordinator.committed_directory();
+  ASSERT_TRUE(commit(20));
+  effects.events.clear();
+  effects.is_disk_slow = true;
+  coordinator.go_back(kFence + 1, "a byte changed", now);
+  EXPECT_TRUE(coordinator.newest_is_open()) << "no group forms before the disk has it";
+  EXPECT_FALSE(coordinator.failure(now + 600s));
+  EXPECT_TRUE(coordinator.failure(now + 601s));
+  effects.catch_up();
+  EXPECT_FALSE(coordinator.newest_is_open());
+  EXPECT_FALSE(coordinator.failure(now));
+  EXPECT_EQ(coordinator.committed_step(), 10);
+  EXPECT_EQ(coordinator.committed_directory(), before);
+  EXPECT_EQ(db->committed_step().value(), 10);
+  EXPECT_THAT(catalogue(), ElementsAre(10));
+  EXPECT_THAT(effects.events, ElementsAre("checkpoint_damaged: the checkpoint of step 20 cannot be read: a byte "
+                                          "changed; it is kept under another name, and all ranks go back to step 10"));
+}
+
+TEST_F(CheckpointCoordinatorTest, BehindTheOnlyCheckpointThereIsNoWayBack) {
+  ASSERT_TRUE(commit(10));
+  coordinator.go_back(kFence + 1, "a byte changed", now);
+  EXPECT_THAT(
+      coordinator.failure(now).value_or(""),
+      ::testing::StartsWith("the checkpoint of step 10 cannot be read: a byte changed; there is none before it"));
+  EXPECT_EQ(coordinator.committed_step(), 10);
+}
+
 TEST_F(CheckpointCoordinatorTest, ACommitThatTakesLongIsOpenUntilItEnds) {
   effects.is_disk_slow = true;
   EXPECT_FALSE(commit(10));
-  EXPECT_TRUE(coordinator.is_committing());
-  EXPECT_FALSE(coordinator.commit_hangs(now + 600s));
-  EXPECT_TRUE(coordinator.commit_hangs(now + 601s));
+  EXPECT_TRUE(coordinator.newest_is_open());
+  EXPECT_FALSE(coordinator.failure(now + 600s));
+  EXPECT_TRUE(coordinator.failure(now + 601s));
   EXPECT_THAT(effects.take<CheckpointCommitted>(), IsEmpty()) << "the ranks' arenas are still needed if it fails";
   coordinator.abandon();
   effects.catch_up();
-  EXPECT_FALSE(coordinator.is_committing());
+  EXPECT_FALSE(coordinator.newest_is_open());
   EXPECT_EQ(coordinator.committed_step(), 10) << "it was under way when the group broke";
   EXPECT_EQ(effects.take<CheckpointCommitted>().size(), 1u);
 }
@@ -161,7 +202,7 @@ TEST_F(CheckpointCoordinatorTest, ACommitThatFailsAfterItsGroupBrokeIsNotTriedAg
   commit(20);
   coordinator.abandon();
   effects.catch_up();
-  EXPECT_FALSE(coordinator.is_committing());
+  EXPECT_FALSE(coordinator.newest_is_open());
   EXPECT_FALSE(std::filesystem::exists(run.checkpoints() + "/step_000020"));
   coordinator.tick(now + 1h);
   EXPECT_EQ(coordinator.committed_step(), 10);

@@ -440,6 +440,38 @@ TEST_F(JobControllerTest, ACheckpointThatCommitsWhileTheJobDrainsLeavesItDrainin
   EXPECT_EQ(db->job_state().value(), "DRAINING");
 }
 
+TEST_F(JobControllerTest, RanksThatCannotReadACheckpointGoBackToTheOneBefore) {
+  const std::string checkpoints = setup.run.checkpoints();
+  for (const std::int64_t step : {10, 20}) {
+    write_bias_checkpoint(checkpoints + "/" + checkpoint_tmp_name(step, 1), step, 1, 2);
+    commit_checkpoint(checkpoints, checkpoints + "/" + checkpoint_tmp_name(step, 1), step).value();
+  }
+  setup.resume_step = 20;
+  setup.resume_checkpoint = checkpoints + "/step_000020";
+  job = std::make_unique<JobController>(setup, *db, effects);
+  job->start(now);
+  for (const char* actor : {"checkpointer/0", "decoder/0", "decoder/1", "learner/0", "learner/1"}) up(actor);
+  const auto plan = effects.take<GroupPlan>().at(0).second;
+  ASSERT_EQ(plan.resume_step, 20);
+  for (const char* rank : {"learner/0", "learner/1"})
+    job->handle(rank, GroupAbort{.actor = rank, .fence = plan.fence, .reason = "a byte changed", .damaged_step = 20},
+                now);
+  pass(100ms);
+  const auto plans = effects.take<GroupPlan>();
+  ASSERT_THAT(plans, ::testing::SizeIs(2)) << "one group, however many ranks say so";
+  EXPECT_GT(plans[0].second.fence, plan.fence);
+  EXPECT_EQ(plans[0].second.resume_step, 10);
+  EXPECT_EQ(plans[0].second.checkpoint, checkpoints + "/step_000010");
+  pass(5s);
+  EXPECT_THAT(effects.take<GroupPlan>(), IsEmpty());
+  // That one cannot be read either, and there is none before it.
+  job->handle("learner/0",
+              GroupAbort{.actor = "learner/0", .fence = plans[0].second.fence, .reason = "gone", .damaged_step = 10},
+              now);
+  pass(100ms);
+  EXPECT_THAT(job->failure(), ::testing::HasSubstr("step 10 cannot be read: gone; there is none before it"));
+}
+
 TEST_F(JobControllerTest, WhatRankZeroSaysOfItsSnapshotGoesToTheCheckpointer) {
   const std::uint64_t fence = begin();
   for (const std::int64_t rank : {0, 1}) {

@@ -5,8 +5,10 @@
 
 #include <limits>
 
+#include "base/fault.h"
 #include "comm/channel/arena_desk.h"
 #include "tests/model/shard/actor_critic_network.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/role.h"
@@ -241,6 +243,50 @@ TEST_F(LearnerRankTest, ThereIsNothingToSayOfOneGroupWithoutState) {
   const std::string checkpoint = write(snapshot);
   EXPECT_THAT(read_manifest(checkpoint)->optimizer.groups, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(checkpoint + "/trainer_state.json"));
+}
+
+TEST_F(LearnerRankTest, WhileTheLedgersDiskIsFullItTrainsWithoutCheckpoints) {
+  // The lines of steps 0 and 1, and both before the snapshot of step 2.
+  ASSERT_TRUE(arm_faults("ledger.append:enospc:3"));
+  const auto rank = formed_rank();
+  const auto without = inbox.take<SnapshotReady>();
+  ASSERT_TRUE(arm_faults(""));
+  EXPECT_EQ(without.step, 2);
+  EXPECT_EQ(without.handle, "");
+  EXPECT_THAT(without.error, ::testing::HasSubstr("No space left on device"));
+  EXPECT_EQ(inbox.take<Event>().kind, "ledger_waits");
+  rank->snapshot_settled({.step = 2, .fence = without.fence, .committed = false});
+  const auto snapshot = inbox.take<SnapshotReady>();
+  EXPECT_EQ(snapshot.error, "");
+  settle(*rank, snapshot);
+  EXPECT_EQ(inbox.take<Finished>().step, 4);
+  int lines = 0;
+  const std::string ledger = folder / ("ledger/" + ledger_file_name(1, 0));
+  ASSERT_TRUE(scan_ledger(ledger, [&](const LedgerRecord& record) -> Result<void> {
+    EXPECT_EQ(record.step, lines++);
+    return {};
+  }));
+  EXPECT_EQ(lines, 4);
+}
+
+TEST_F(LearnerRankTest, ADamagedCheckpointIsNoEndOfTheJob) {
+  const auto rank = formed_rank();
+  const auto snapshot = inbox.take<SnapshotReady>();
+  const std::string checkpoint = write(snapshot);
+  settle(*rank, snapshot);
+  flip_byte(checkpoint + "/rank-00000-of-00001.safetensors", -1);
+  GroupPlan resumed = plan(2);
+  resumed.resume_step = 2;
+  resumed.checkpoint = checkpoint;
+  rank->form(resumed);
+  auto told = inbox.take<GroupAbort>();
+  EXPECT_EQ(told.fence, 2u);
+  EXPECT_EQ(told.damaged_step, 2);
+  EXPECT_THAT(told.reason, ::testing::HasSubstr("XXH3-128"));
+  resumed.fence = 3;
+  resumed.checkpoint = folder / "absent";
+  rank->form(resumed);
+  EXPECT_EQ(inbox.take<GroupAbort>().damaged_step, 2);
 }
 
 TEST_F(LearnerRankTest, TenVoidStepsInARowEndTheJob) {
