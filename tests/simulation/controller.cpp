@@ -74,7 +74,7 @@ JobController::Setup World::setup() {
     setup.resume_step = point.step;
     setup.resume_checkpoint = point.checkpoint;
     setup.resume_voids = point.void_positions;
-  } else if (const auto newest = newest_valid(run_.checkpoints(), CheckpointCheck::sizes)) {
+  } else if (const auto newest = newest_valid(run_.checkpoints())) {
     setup.resume_step = newest->step;
     setup.resume_checkpoint = newest->directory;
     setup.resume_voids = read_checkpoint_ledger(newest->directory).value().void_positions;
@@ -223,6 +223,10 @@ void World::look() {
   const auto manifest = read_manifest(directory);
   if (!manifest || manifest->step != step) return breach(fmt::format("step {} is committed and not on disk", step));
   const std::pair<std::uint64_t, std::int64_t> commit{manifest->fence, step};
+  if (std::exchange(damaged_step_, -1) == committed_.second && step < committed_.second) {
+    committed_ = commit;
+    return;
+  }
   // A group that waited for the commit begins at its step.
   if (commit.first != judge_.fence() && service_->job().step() != step)
     breach(fmt::format("step {} of fence {:x} was committed while {:x} stood", step, commit.first, judge_.fence()));

@@ -132,7 +132,7 @@ void World::judge_end() {
 }
 
 void World::judge_history() {
-  const auto newest = newest_valid(run_.checkpoints(), CheckpointCheck::sizes);
+  const auto newest = newest_valid(run_.checkpoints());
   if (!newest) {
     if (service_->job().checkpoints().committed_step() > 0) breach("what was committed is not on disk");
     return;
@@ -237,7 +237,8 @@ void World::judge_run_directory() {
   const auto point = resolve_resume(recorded, "auto").value();
   if (point.is_complete != (*exit_code_ == 0 && job.checkpoints().committed_step() == schedule_.steps))
     breach(fmt::format("a run that ended with {} is {}complete", *exit_code_, point.is_complete ? "" : "not "));
-  if (!point.is_complete && point.step != job.checkpoints().committed_step())
+  const bool goes_back = damaged_step_ == job.checkpoints().committed_step();
+  if (!point.is_complete && !goes_back && point.step != job.checkpoints().committed_step())
     breach(fmt::format("a run with step {} on disk goes on at {}", job.checkpoints().committed_step(), point.step));
   const bool may_begin_anew = job.state() == JobState::done || job.checkpoints().committed_step() == 0;
   if (resolve_resume(recorded, "").has_value() != may_begin_anew)

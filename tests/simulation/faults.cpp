@@ -3,6 +3,8 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "tests/simulation/world.h"
+#include "tests/support/folder_files.h"
+#include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/controller/join_rules.h"
 
@@ -71,6 +73,8 @@ void World::strike(const Fault& fault) {
       outlives_job_ |= fault.target % 16 == 0;
       if (outlives_job_) excuses_.insert(Of::slow_end);
       return;
+    case Of::damage:
+      return damage_checkpoint(fault.target);
     case Of::scale:
     case Of::ask:
     case Of::terminate:
@@ -175,6 +179,15 @@ void World::introduce_stranger(std::uint32_t which) {
   asks("n1#1", Heartbeat{.node = "n1", .sequence = 1});
 }
 
+void World::damage_checkpoint(std::uint32_t target) {
+  const auto listed = list_checkpoints(run_.checkpoints());
+  const std::int64_t newest = service_->job().checkpoints().committed_step();
+  if (!is_started_ || listed.size() < 2 || listed.back().step != newest) return;
+  flip_byte(listed.back().directory + "/" + CheckpointLedger::kFile, -2);
+  damaged_step_ = newest;
+  if (const auto rank = actor_of("learner/", target)) end_actor(rank->identity.instance(), "killed", 5ms);
+}
+
 void World::restart_controller(std::uint32_t how) {
   if (!is_started_) return;
   controller_->is_alive = false;
@@ -183,7 +196,7 @@ void World::restart_controller(std::uint32_t how) {
   // Its keys and its port are the next one's too: nodes dial on.
   service_.reset();
   if (schedule_.is_on_disk) db_ = std::move(StateDb::open(run_.state_db())).value();
-  const auto newest = newest_valid(run_.checkpoints(), CheckpointCheck::sizes);
+  const auto newest = newest_valid(run_.checkpoints());
   // It may have been killed in the middle of a commit: behind the rename, or before it.
   if (newest && how % 3 == 0) {
     const std::string manifest = read_file(newest->directory + "/manifest.json").value();

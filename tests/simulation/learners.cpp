@@ -8,6 +8,7 @@
 #include "tests/support/bias_checkpoint.h"
 #include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/reader.h"
 #include "workers/checkpoint/writer.h"
 
 namespace troupe::testing {
@@ -24,6 +25,15 @@ void World::join_group(const std::shared_ptr<SimActor>& actor, const GroupPlan& 
   actor->ledger.reset();
   if (!plan.checkpoint.empty()) {
     const auto history = history_in(plan.checkpoint);
+    // Under a plan that another has overtaken it may be gone by now.
+    if (!history && (damaged_step_ == plan.resume_step || plan.fence != judge_.fence())) {
+      actor->is_in_group = false;
+      say(actor, GroupAbort{.actor = actor->identity.actor,
+                            .fence = plan.fence,
+                            .reason = history.error().message(),
+                            .damaged_step = plan.resume_step});
+      return break_group(plan.fence, 20ms);
+    }
     if (!history) return breach(fmt::format("{} cannot be restored: {}", plan.checkpoint, history.error().message()));
     actor->history = *history;
   }
@@ -248,6 +258,8 @@ std::string World::ledger_of(const CheckpointBegin& begin) const {
 }
 
 Result<History> World::history_in(const std::string& checkpoint) {
+  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(checkpoint));
+  TROUPE_TRY(reader->verify_digests());
   TROUPE_ASSIGN(const std::string text, read_file(checkpoint + "/" + CheckpointLedger::kFile));
   return nlohmann::json::parse(text).at("history").get<History>();
 }

@@ -16,9 +16,9 @@ using std::chrono::milliseconds;
 constexpr std::array kNames{"kill_actor",   "hang_actor",   "kill_node",       "stop_node", "cut_node",   "deafen_node",
                             "silence_node", "rival_node",   "stop_controller", "bad_wire",  "fail_write", "hang_write",
                             "scale",        "late_message", "hang_start",      "slow_end",  "unkillable", "stranger",
-                            "new_node",     "ask",          "terminate",       "restart",   "fatal"};
-/// The last three end the whole job: they are rarer than all else, and come late.
-constexpr std::size_t kEnds = 3;
+                            "new_node",     "ask",          "terminate",       "restart",   "fatal",      "damage"};
+/// Kinds from `terminate` to `fatal` end the whole job: they are rarer than all else, and come late.
+constexpr auto kFirstEnd = static_cast<std::size_t>(Kind::terminate), kEnd = static_cast<std::size_t>(Kind::damage);
 
 /// Short ones pass unseen, middling ones are a suspicion, long ones outlast the lease.
 milliseconds some_time(std::mt19937_64& draw) {
@@ -27,8 +27,8 @@ milliseconds some_time(std::mt19937_64& draw) {
 }
 
 Fault some_fault(std::mt19937_64& draw, bool may_end) {
-  const auto kind = static_cast<Kind>(draw() % (kNames.size() - (may_end ? 0 : kEnds)));
-  const bool ends_job = static_cast<std::size_t>(kind) >= kNames.size() - kEnds || kind == Kind::unkillable;
+  const auto kind = static_cast<Kind>(draw() % (may_end ? kEnd : kFirstEnd));
+  const bool ends_job = static_cast<std::size_t>(kind) >= kFirstEnd || kind == Kind::unkillable;
   const milliseconds earliest(ends_job ? 30'000 : 0);
   return {.kind = kind,
           .at = earliest + milliseconds(draw() % 60'000),
@@ -51,6 +51,10 @@ Schedule schedule_of(std::uint64_t seed) {
       {.kind = Kind::scale, .at = milliseconds(1000 + draw() % 40'000), .target = static_cast<std::uint32_t>(draw())});
   const std::size_t count = 3 + draw() % 4;
   for (std::size_t i = 0; i < count; ++i) schedule.faults.push_back(some_fault(draw, draw() % 4 == 0));
+  if (draw() % 8 == 0)
+    schedule.faults.push_back({.kind = Kind::damage,
+                               .at = milliseconds(20'000 + draw() % 60'000),
+                               .target = static_cast<std::uint32_t>(draw())});
   std::sort(schedule.faults.begin(), schedule.faults.end(), [](const Fault& a, const Fault& b) { return a.at < b.at; });
   return schedule;
 }

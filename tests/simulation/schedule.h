@@ -36,6 +36,7 @@ struct Fault {
     terminate,        ///< SIGTERM, SIGINT or `status --stop`
     restart,          ///< the controller's process is killed and the job resumed
     fatal,            ///< a learner says that the job cannot go on
+    damage,           ///< a byte of the newest of several checkpoints changes, and a rank dies
   };
   Kind kind = Kind::kill_actor;
   std::chrono::milliseconds at{0}, lasts{0};

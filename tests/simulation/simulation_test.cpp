@@ -77,6 +77,14 @@ TEST_F(SimulationTest, AnActorThatCannotBeKilledIsNotTheOneThatAScaleLeaves) {
   }
 }
 
+TEST_F(SimulationTest, ADamagedCheckpointCostsTheStepsSinceTheOneBefore) {
+  const auto damage = Fault{.kind = Fault::Kind::damage, .at = 45s, .lasts = 0s, .target = 0};
+  const Outcome outcome = simulate({.seed = 1, .faults = {damage}}, scratch / "0");
+  EXPECT_THAT(outcome.breaches, ::testing::IsEmpty());
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.said, ::testing::Contains(::testing::HasSubstr("all ranks go back to step")));
+}
+
 /// Of TROUPE_VIRTUAL_HOURS.
 TEST_F(SimulationTest, OneLongJobBreaksNoRule) {
   const std::chrono::hours hours(number("TROUPE_VIRTUAL_HOURS", 12));

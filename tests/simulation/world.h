@@ -177,6 +177,7 @@ class World {
   void strike_actor(const Fault& fault);
   void strike_node(const Fault& fault);
   void strike_job(const Fault& fault);
+  void damage_checkpoint(std::uint32_t target);
   void introduce_stranger(std::uint32_t which);
   /// The kernel kills what node/0 hosted with it.
   void restart_controller(std::uint32_t how);
@@ -235,6 +236,8 @@ class World {
   std::map<std::uint64_t, Group> groups_;
   std::map<std::pair<std::uint64_t, std::int64_t>, History> snapshots_;
   std::pair<std::uint64_t, std::int64_t> committed_{0, 0};
+  // Whose checkpoint cannot be read.
+  std::int64_t damaged_step_ = -1;
   std::optional<int> exit_code_;
   std::int64_t steps_at_once_ = 0;
   // What is wrong, and since when; it is asked again at every watch().

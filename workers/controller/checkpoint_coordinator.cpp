@@ -142,6 +142,10 @@ Result<void> CheckpointCoordinator::settle() {
                    fmt::format("the commit of step {} was interrupted: {}", begun->step,
                                is_there ? "finished now" : "nothing of it stayed"));
   }
+  // The run goes on from the newest that can be read: later ones could not.
+  auto listed = list_checkpoints(run_.checkpoints());
+  for (; committed_step_ > 0 && !listed.empty() && listed.back().step > committed_step_; listed.pop_back())
+    TROUPE_TRY(set_aside_checkpoint(run_.checkpoints(), listed.back().step, listed.back().manifest.fence));
   TROUPE_TRY(settle_catalogue());
   return db_.set_committed_step(committed_step_);
 }

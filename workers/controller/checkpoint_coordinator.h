@@ -54,7 +54,8 @@ class CheckpointCoordinator {
   void resume_from(std::int64_t step, const std::string& directory);
   /// Makes state.db say what lies on disk, once, after resume_from(): a commit that a crash interrupted is finished
   /// where the folder has its name, and forgotten where it has not; the catalogue loses what is gone and gains what is
-  /// there; the committed step is that of resume_from(). Blocks. Errors: those of StateDb and commit_checkpoint.
+  /// there; the committed step is that of resume_from(); later checkpoints, which could not be read, are set aside.
+  /// Blocks. Errors: those of StateDb and commit_checkpoint.
   Result<void> settle();
 
   /// A rank's snapshot lies ready in its memory. Snapshots of another fence are ignored. The last rank's starts the

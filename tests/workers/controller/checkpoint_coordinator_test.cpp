@@ -172,6 +172,13 @@ TEST_F(CheckpointCoordinatorTest, BehindADamagedCheckpointTheOneBeforeItIsTheNew
                                           "changed; it is kept under another name, and all ranks go back to step 10"));
 }
 
+TEST_F(CheckpointCoordinatorTest, ARunThatGoesOnBehindADamagedCheckpointSetsItAside) {
+  for (const std::int64_t step : {10, 20, 30}) ASSERT_TRUE(commit(step));
+  settle(10);
+  EXPECT_THAT(catalogue(), ElementsAre(10));
+  EXPECT_EQ(std::filesystem::read_symlink(run.checkpoints() + "/latest"), "step_000010");
+}
+
 TEST_F(CheckpointCoordinatorTest, BehindTheOnlyCheckpointThereIsNoWayBack) {
   ASSERT_TRUE(commit(10));
   coordinator.go_back(kFence + 1, "a byte changed", now);
