@@ -247,6 +247,9 @@ class RunSession {
                         "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""},
                   kInfeasible);
     }
+    const auto before = db_->newest_plan();
+    if (!before) return fail(before.error(), kFailed);
+    if (*before) plan_.revision = (*before)->revision + 1;
     const std::string json = to_json(plan_);
     if (auto written = write_file_durably(run_.plan(), json); !written) return fail(written.error(), kFailed);
     if (auto written = db_->add_plan(plan_.revision, json); !written) return fail(written.error(), kFailed);

@@ -1,5 +1,6 @@
 // A run that stops and goes on ends where one that never stopped ends.
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "tests/app/run_fixture.h"
 
@@ -38,6 +39,7 @@ TEST_F(ResumeTest, ACheckpointOfTwoRanksGoesOnOnOneAndOnThree) {
              0, {"resuming at step 8"});
   expect_verified(144);
   EXPECT_EQ(curve("train/loss").size(), 12u);
+  EXPECT_EQ(nlohmann::json::parse(text_of(dir_ / "runs/latest/plan.json"))["revision"], 2) << "each start has a plan";
 }
 
 TEST_F(ResumeTest, AFinishedRunShowsItsReportAgain) {

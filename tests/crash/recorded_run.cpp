@@ -196,7 +196,7 @@ std::string RecordedRun::judge(const std::string& run_root, const Acknowledged& 
   const auto term = (*db)->next_term();
   if (!term || *term <= owed.term) return "an older term";
   const auto plan = (*db)->newest_plan();
-  if (!plan || (owed.plan > 0 && (!*plan || std::stoll(**plan) < owed.plan))) return "an older plan";
+  if (!plan || (owed.plan > 0 && (!*plan || (*plan)->revision < owed.plan))) return "an older plan";
   const std::int64_t step = step_on_disk(*run);
   // What a controller does when it starts.
   RecordedRun started(run_root);

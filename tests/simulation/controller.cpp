@@ -5,6 +5,7 @@
 #include "base/metric_sinks.h"
 #include "configs/loader.h"
 #include "configs/overrides.h"
+#include "placement/render.h"
 #include "placement/roles.h"
 #include "tests/simulation/sim_background.h"
 #include "tests/simulation/world.h"
@@ -64,6 +65,8 @@ JobController::Setup World::setup() {
   setup.run = run_;
   setup.runtime_dir = folder_;
   setup.term = db_->next_term().value();
+  if (const auto plan = db_->newest_plan().value()) setup.plan.revision = plan->revision + 1;
+  db_->add_plan(setup.plan.revision, to_json(setup.plan)).value();
   if (setup.term == 1) return setup;
   // A job that goes on does so as --resume says, where the run directory is whole.
   if (schedule_.is_on_disk) {

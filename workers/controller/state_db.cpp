@@ -243,10 +243,10 @@ Result<void> StateDb::add_plan(std::int64_t revision, const std::string& json) {
   return db_->run("INSERT OR REPLACE INTO plan VALUES(?, ?)", {revision, json});
 }
 
-Result<std::optional<std::string>> StateDb::newest_plan() const {
-  TROUPE_ASSIGN(const auto rows, db_->query("SELECT json FROM plan ORDER BY revision DESC LIMIT 1"));
-  if (rows.empty()) return std::optional<std::string>{};
-  return std::optional<std::string>{text(rows[0][0])};
+Result<std::optional<PlanRecord>> StateDb::newest_plan() const {
+  TROUPE_ASSIGN(const auto rows, db_->query("SELECT revision, json FROM plan ORDER BY revision DESC LIMIT 1"));
+  if (rows.empty()) return std::optional<PlanRecord>{};
+  return std::optional(PlanRecord{number(rows[0][0]), text(rows[0][1])});
 }
 
 Result<void> StateDb::add_epoch(const EpochRecord& epoch) {

@@ -10,6 +10,12 @@
 
 namespace troupe::workers {
 
+/// A placement and its number: 0 for the first of a run, +1 for each change, also over resumes.
+struct PlanRecord {
+  std::int64_t revision = 0;
+  std::string json;
+};
+
 /// A membership epoch: which fence owned training from which step on (table `epoch`). `reason` is for people.
 struct EpochRecord {
   std::uint64_t fence = 0;
@@ -53,7 +59,8 @@ class StateDb {
   Result<std::int64_t> committed_step() const;
   /// A plan as JSON; a known revision is replaced.
   Result<void> add_plan(std::int64_t revision, const std::string& json);
-  Result<std::optional<std::string>> newest_plan() const;
+  /// Of the highest revision; nothing in a new file.
+  Result<std::optional<PlanRecord>> newest_plan() const;
   Result<void> add_epoch(const EpochRecord& epoch);
   /// In order of fence, which is that of time.
   Result<std::vector<EpochRecord>> epochs() const;

@@ -227,7 +227,7 @@ TEST_F(NodesOfAJobTest, ThePlanOfRecordKnowsWhereActorsOfALostNodeAre) {
   const auto before = job->plan().revision;
   job->node_lost(1, now);
   EXPECT_GT(job->plan().revision, before);
-  const auto recorded = nlohmann::json::parse(db->newest_plan().value().value());
+  const auto recorded = nlohmann::json::parse(db->newest_plan().value()->json);
   for (const auto& actor : recorded["actors"]) EXPECT_EQ(actor["node"], 0) << actor["name"];
 }
 

@@ -27,14 +27,15 @@ TEST_F(StateDbTest, KeepsWhatWasWrittenOverAReopening) {
     db->add_checkpoint({.step = 10, .fence = 1, .directory = "checkpoints/step_000010", .manifest_hash = "ab"}).value();
     db->set_job_state("RUNNING").value();
     db->set_committed_step(10).value();
-    db->add_plan(1, "{}").value();
+    for (const std::int64_t revision : {0, 10, 9}) db->add_plan(revision, std::to_string(revision)).value();
   }
   auto db = StateDb::open(path).value();
   EXPECT_EQ(db->next_term().value(), 2u);
   EXPECT_EQ(db->epochs().value().at(0).fence, (1ull << 32) + 1);
   EXPECT_EQ(db->checkpoints().value().at(0).directory, "checkpoints/step_000010");
   EXPECT_EQ(db->committed_step().value(), 10);
-  EXPECT_EQ(db->newest_plan().value(), "{}");
+  EXPECT_EQ(db->newest_plan().value()->revision, 10);
+  EXPECT_EQ(db->newest_plan().value()->json, "10");
 }
 
 TEST_F(StateDbTest, IsReadWhereItLiesWhileItsControllerWrites) {
