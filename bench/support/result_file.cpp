@@ -76,9 +76,9 @@ std::string command_line(const std::string& program, int argc, const char* const
 }
 
 std::string provenance(const std::string& command, const std::string& libraries) {
-  return fmt::format("- command: `{}`\n- commit: {}\n- machine: {}, {} hardware threads\n- {}, g++ {}, build type {}\n",
-                     command, commit(), cpu_model(), std::thread::hardware_concurrency(), libraries, __VERSION__,
-                     TROUPE_BUILD_TYPE);
+  return fmt::format("- command: `{}`\n- commit: {}\n- machine: {}, {} hardware threads\n- {}g++ {}, build type {}\n",
+                     command, commit(), cpu_model(), std::thread::hardware_concurrency(),
+                     libraries.empty() ? "" : libraries + ", ", __VERSION__, TROUPE_BUILD_TYPE);
 }
 
 std::string refuse_dirty_tree(const std::string& file) {

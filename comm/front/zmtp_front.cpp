@@ -110,7 +110,6 @@ class Front final : public ZmtpFront {
 
   std::uint16_t port() const override { return port_; }
   std::string endpoint() const override { return endpoint_; }
-  std::uint64_t num_cut() const override { return num_cut_; }
   void finish() override {
     finishing_ = true;
     changed_.raise();
@@ -259,7 +258,6 @@ class Front final : public ZmtpFront {
     socklen_t size = 0;
     const sockaddr_un address = abstract_address(options_.backend, size);
     if (::connect(backend.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-      ++num_cut_;
       c.ended = true;
       return false;
     }
@@ -335,7 +333,6 @@ class Front final : public ZmtpFront {
   }
 
   void cut(FrontConnection& c, const char* why) {
-    ++num_cut_;
     if (!c.is_known && options_.refused != nullptr) ++*options_.refused;
     if (warnings_.allows(why)) log::warn("{}: {} was cut off: {}", endpoint_, c.address, why);
     end(c);
@@ -365,10 +362,7 @@ class Front final : public ZmtpFront {
         if (!has_descriptors_) watch(EPOLL_CTL_MOD, listener_.get(), 0, kListener);
         return;
       }
-      if ((connections_.size() >= max_connections_ || strangers_.size() >= max_strangers_) && !push_out()) {
-        ++num_cut_;
-        continue;
-      }
+      if ((connections_.size() >= max_connections_ || strangers_.size() >= max_strangers_) && !push_out()) continue;
       add(std::move(client), fmt::format("{}:{}", from.host(), from.port()));
     }
   }
@@ -390,7 +384,6 @@ class Front final : public ZmtpFront {
     if (strangers_.empty()) return false;
     const auto silent = std::find_if(strangers_.begin(), strangers_.end(),
                                      [this](std::uint64_t id) { return connections_.at(id)->received_bytes == 0; });
-    ++num_cut_;
     end(*connections_.at(silent != strangers_.end() ? *silent : *strangers_.begin()));
     return true;
   }
@@ -403,7 +396,7 @@ class Front final : public ZmtpFront {
   std::uint16_t port_ = 0;
   std::string endpoint_;
   std::atomic<bool> finishing_{false}, has_ended_{false};
-  std::atomic<std::uint64_t> num_cut_{0}, rounds_{0};
+  std::atomic<std::uint64_t> rounds_{0};
 
   mutable std::mutex mutex_;
   std::optional<Peer> in_question_;                                   // guarded by mutex_, like what follows

@@ -82,9 +82,6 @@ class ZmtpFront {
   virtual void nothing_left() = 0;
   /// Cuts a connection; nothing happens when it has ended.
   virtual void cut(std::uint64_t connection) = 0;
-
-  /// Connections that were cut, pushed out or refused since the start. Any thread.
-  virtual std::uint64_t num_cut() const = 0;
 };
 
 /// Bytes of a frame of so many as CurveZMQ sends it (RFC 26: MESSAGE, nonce, box, flags).

@@ -69,7 +69,6 @@ class RouterServer final : public RepServer {
   }
 
   std::uint16_t port() const override { return port_; }
-  std::uint64_t num_cut() const override { return front_->num_cut(); }
   void reply(const RepPeer& peer, std::vector<std::byte> message) override {
     {
       const std::lock_guard lock(mutex_);

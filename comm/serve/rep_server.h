@@ -59,8 +59,6 @@ class RepServer {
   /// Queues the answer; returns at once. An unknown or full peer loses it without a word.
   virtual void reply(const RepPeer& peer, std::vector<std::byte> message) = 0;
 
-  /// Connections that the front cut, pushed out or refused (comm/front/zmtp_front.h) since the start.
-  virtual std::uint64_t num_cut() const = 0;
   /// Counters since start.
   struct Stats {
     std::uint64_t requests = 0;

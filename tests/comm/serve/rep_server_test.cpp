@@ -147,7 +147,6 @@ TEST_F(RepServerTest, FramesWithoutEndAreCutBeforeTheyAreKept) {
   while (frames < 1000 && client.send(frame)) ++frames;
   EXPECT_LT(frames, 1000) << "100 MB of one message were taken";
   EXPECT_TRUE(client.is_ended_by_server());
-  EXPECT_EQ(server_->num_cut(), 1u);
   EXPECT_EQ(ask("a"), "re:a");
 }
 
