@@ -220,7 +220,7 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
   // One snapshot is in flight at a time: the next waits here, and the wait counts as checkpoint time.
   TROUPE_TRY(wait_snapshot_settled("the previous checkpoint"));
   SnapshotReady ready{.actor = setup_.actor, .rank = plan_.rank, .step = step, .fence = plan_.fence};
-  if (const auto synced = ledger_->sync(); synced) {
+  if (auto synced = ledger_->sync(); synced) {
     TROUPE_TRY(copy_state(ready));
   } else if (synced.error().code() == Errc::resource_exhausted) {
     ready.error = synced.error().message();  // training goes on with the older checkpoint

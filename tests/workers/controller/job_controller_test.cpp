@@ -1,5 +1,6 @@
 #include "workers/controller/job_controller.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -463,7 +464,7 @@ TEST_F(JobControllerTest, RanksThatCannotReadACheckpointGoBackToTheOneBefore) {
   EXPECT_EQ(plans[0].second.resume_step, 10);
   EXPECT_EQ(plans[0].second.checkpoint, checkpoints + "/step_000010");
   pass(5s);
-  EXPECT_THAT(effects.take<GroupPlan>(), IsEmpty());
+  EXPECT_THAT(effects.take<GroupPlan>(), ::testing::IsEmpty());
   // That one cannot be read either, and there is none before it.
   job->handle("learner/0",
               GroupAbort{.actor = "learner/0", .fence = plans[0].second.fence, .reason = "gone", .damaged_step = 10},
