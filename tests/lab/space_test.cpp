@@ -58,8 +58,9 @@ TEST_F(SpaceTest, TellsHowItsProgramEnded) {
 TEST_F(SpaceTest, ItsProgramsHearAHangUpAlsoUnderNohup) {
   const Space space({.name = "s"});
   const auto before = ::signal(SIGHUP, SIG_IGN);
-  auto sleeper = space.start({"/bin/sleep", "60"}, dir_ / "log");
+  auto sleeper = space.start({"/bin/sh", "-c", "echo up; exec sleep 60"}, dir_ / "log");
   ::signal(SIGHUP, before);
+  ASSERT_TRUE(sleeper.wait_output("up"));
   sleeper.kill(SIGHUP);
   EXPECT_EQ(sleeper.wait(10s), 128 + SIGHUP);
 }

@@ -34,7 +34,7 @@ JobController::Setup World::setup() {
   setup.config.training.steps = schedule_.steps;
   setup.config.training.step_timeout = Seconds(step_timeout());
   setup.config.checkpoint.timeout = Seconds(15);
-  setup.config.checkpoint.keep = 1 + static_cast<std::int64_t>(schedule_.seed % 3);
+  setup.config.checkpoint.keep = kept_checkpoints();
   setup.config.cluster.start_timeout = Seconds(60);
   setup.config.cluster.num_nodes = static_cast<std::int64_t>(kNodes);
   setup.config.cluster.restart.budget = 20;

@@ -218,11 +218,14 @@ void World::judge_statistics() {
   const RunStatistics& statistics = service_->statistics();
   const RunCurve& curve = statistics.curve("train/loss");
   if (curve.points().empty()) return;
+  // A controller that went on and trained no step has the curves and no newest step.
+  const bool has_steps = statistics.steps() > 0;
   const double lowest = curve.lowest()->value, highest = curve.highest()->value,
-               newest = statistics.metric("train/loss");
+               newest = has_steps ? statistics.metric("train/loss") : lowest;
   const bool fits = statistics.best().value == lowest && lowest <= newest && newest <= highest &&
                     statistics.first_mean(10) >= statistics.last_mean(10) - 1e-9 && curve.not_finite() == 0;
   if (!fits) breach(fmt::format("the losses are {} to {}, the newest {}", lowest, highest, newest));
+  if (!has_steps) return;
   const double shares = statistics.stall_percent() + statistics.compute_percent() + statistics.vote_percent() +
                         statistics.checkpoint_percent();
   if (shares < 0 || shares > 100 || statistics.samples_per_second_quantile(0.5) <= 0)

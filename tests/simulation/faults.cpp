@@ -180,9 +180,10 @@ void World::introduce_stranger(std::uint32_t which) {
 }
 
 void World::damage_checkpoint(std::uint32_t target) {
+  if (!is_started_ || kept_checkpoints() < 2) return;
   const auto listed = list_checkpoints(run_.checkpoints());
   const std::int64_t newest = service_->job().checkpoints().committed_step();
-  if (!is_started_ || listed.size() < 2 || listed.back().step != newest) return;
+  if (listed.size() < 2 || listed.back().step != newest) return;
   flip_byte(listed.back().directory + "/" + CheckpointLedger::kFile, -2);
   damaged_step_ = newest;
   if (const auto rank = actor_of("learner/", target)) end_actor(rank->identity.instance(), "killed", 5ms);

@@ -178,6 +178,7 @@ class World {
   void strike_node(const Fault& fault);
   void strike_job(const Fault& fault);
   void damage_checkpoint(std::uint32_t target);
+  std::int64_t kept_checkpoints() const { return 1 + static_cast<std::int64_t>(schedule_.seed % 3); }
   void introduce_stranger(std::uint32_t which);
   /// The kernel kills what node/0 hosted with it.
   void restart_controller(std::uint32_t how);
