@@ -151,7 +151,7 @@ void World::report_step(const std::shared_ptr<SimActor>& rank) {
   // the makers set the pace
   if (!report.metrics.empty() && schedule_.seed % 4 == 2) report.metrics["time/stall"] = 0.9;
   if (is_first && std::exchange(has_bad_samples_, false)) {
-    for (std::int64_t i = 0; i < 20; ++i) report.bad_positions.push_back(i);
+    for (std::int64_t i = 0; i < 20; ++i) report.bad_positions.push_back((step - 1) * GroupJudge::kBatch + i);
     report.void_positions = report.bad_positions;
   }
   if (schedule_.is_on_disk) append_ledger(*rank, report);
@@ -215,6 +215,8 @@ void World::write(const std::shared_ptr<SimActor>& actor, const CheckpointBegin&
   if (hangs_write_) {
     hangs_write_ = false;
     actor->is_hung = true;
+    // with other faults it may use up the attempts of the last checkpoint
+    excuses_.insert(Fault::Kind::fail_write);
     return;
   }
   // A slow disk now and then: the ranks may have gone back and come again before it is done.

@@ -29,7 +29,7 @@ milliseconds some_time(std::mt19937_64& draw) {
 Fault some_fault(std::mt19937_64& draw, bool may_end) {
   const auto kind = static_cast<Kind>(draw() % (may_end ? kEnd : kFirstEnd));
   const bool ends_job = static_cast<std::size_t>(kind) >= kFirstEnd || kind == Kind::unkillable;
-  const milliseconds earliest(ends_job ? 30'000 : 0);
+  const milliseconds earliest(ends_job ? 40'000 : 0);
   return {.kind = kind,
           .at = earliest + milliseconds(draw() % 60'000),
           .lasts = some_time(draw),

@@ -24,8 +24,8 @@ namespace troupe::workers {
 /// One learner rank: forms a group, restores, trains step after step, and hands snapshots over
 /// (docs/learner-engine.md#the-rank-around-it). A step is a transaction: weights, moments
 /// and ledger advance together after the vote of all ranks, or not at all. What a step is made of is the trainer's.
-/// Order within a step: Trainer::step, line of the ledger, Trainer::committed, snapshot where one is due, report,
-/// evaluation.
+/// Order within a step: Trainer::step, line of the ledger, Trainer::committed; where a snapshot is due, what did not
+/// count, and the snapshot; report, evaluation.
 ///
 /// Owns the one thread that drives the engine. Every public method is thread-safe and returns at once; results come
 /// through `report` on the rank's thread. A blocked rank is reached by abort(), never by waiting for it.
@@ -79,6 +79,8 @@ class LearnerRank {
   /// Reports a void step (rank 0). Errors: those of Divergence.
   Result<void> watch_divergence(std::int64_t step, const StepOutcome& outcome);
   Result<void> append_ledger(std::int64_t step, const StepOutcome& outcome);
+  /// Without metrics: what of the step did not count.
+  StepReport report_of(std::int64_t step, const StepOutcome& outcome) const;
   void report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds);
   Result<void> evaluate(std::int64_t step);
   /// Syncs the ledger, copies the engine's state into the arena and reports SnapshotReady; with an error where the

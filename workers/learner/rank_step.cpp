@@ -56,12 +56,17 @@ Result<void> LearnerRank::append_ledger(std::int64_t step, const StepOutcome& ou
   return {};
 }
 
-void LearnerRank::report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds) {
+StepReport LearnerRank::report_of(std::int64_t step, const StepOutcome& outcome) const {
   StepReport report{.actor = setup_.actor, .fence = plan_.fence, .step = step + 1};
   for (const ConsumedItem& item : outcome.consumed) {
     if (!item.void_reason.empty() || !outcome.applied) report.void_positions.push_back(item.position);
     if (!item.void_reason.empty()) report.bad_positions.push_back(item.position);
   }
+  return report;
+}
+
+void LearnerRank::report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds) {
+  StepReport report = report_of(step, outcome);
   const double step_seconds = seconds_since(last_commit_);
   last_commit_ = std::chrono::steady_clock::now();
   if (is_rank_zero()) {
@@ -88,6 +93,8 @@ Result<bool> LearnerRank::train_step(std::int64_t step) {
   const bool finish = outcome.finish || last;
   double checkpoint_seconds = 0;
   if (finish || (step + 1) % config.checkpoint.interval == 0) {
+    // What did not count goes into the checkpoint, which the controller describes once it has all snapshots.
+    if (const StepReport early = report_of(step, outcome); !early.void_positions.empty()) report_(early);
     const auto begin = std::chrono::steady_clock::now();
     TROUPE_TRY(snapshot(step + 1));
     checkpoint_seconds = seconds_since(begin);

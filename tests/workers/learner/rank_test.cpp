@@ -38,6 +38,7 @@ class Inbox {
       for (auto at = messages_.begin(); at != messages_.end(); ++at) {
         if (!std::holds_alternative<T>(*at)) continue;
         found = std::get<T>(*at);
+        earlier.assign(messages_.begin(), at);
         messages_.erase(at);
         return true;
       }
@@ -46,6 +47,8 @@ class Inbox {
     EXPECT_TRUE(changed_.wait_for(lock, 20s, arrived)) << "waited for a report of type " << T::kType;
     return found;
   }
+  /// What had come before the message taken last, and was not taken.
+  std::vector<Message> earlier;
 
  private:
   std::mutex mutex_;
@@ -287,6 +290,17 @@ TEST_F(LearnerRankTest, ADamagedCheckpointIsNoEndOfTheJob) {
   resumed.checkpoint = folder / "absent";
   rank->form(resumed);
   EXPECT_EQ(inbox.take<GroupAbort>().damaged_step, 2);
+}
+
+TEST_F(LearnerRankTest, WhatDidNotCountInAStepIsToldBeforeItsSnapshot) {
+  const auto rank = formed_rank();
+  ASSERT_EQ(inbox.take<SnapshotReady>().step, 2);
+  std::vector<std::int64_t> told;
+  for (const Message& message : inbox.earlier) {
+    const auto* report = std::get_if<StepReport>(&message);
+    if (report) told.insert(told.end(), report->void_positions.begin(), report->void_positions.end());
+  }
+  EXPECT_THAT(told, ElementsAre(3)) << "the checkpoint would not know of it";
 }
 
 TEST_F(LearnerRankTest, TenVoidStepsInARowEndTheJob) {
