@@ -176,7 +176,7 @@ JobProcess start_under(int space, std::vector<std::string> words, const std::str
         ::dup2(1, 0);
         ::ioctl(0, TIOCSCTTY, 0);
       }
-      ::signal(SIGHUP, SIG_DFL);  // whoever starts the lab may be under nohup
+      ::signal(SIGHUP, SIG_DFL);  // under nohup the lab itself ignores SIGHUP, and programs inherit that
       sigset_t none;
       sigemptyset(&none);
       ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -68,7 +68,7 @@ class ControlGroup {
   /// Its processes stand still, and not even SIGKILL ends them before they go on: what a hung disk does to them.
   void freeze() const {
     write("freezer.state", "FROZEN");
-    // polled: version 1 reports a change of this state to nobody
+    // polled: cgroup version 1 has no event for this state
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (text_of(*this / "freezer.state") != "FROZEN\n") {
       if (std::chrono::steady_clock::now() > until) throw std::runtime_error(path_.string() + " does not freeze");

@@ -45,7 +45,7 @@ class ArenaTest : public ::testing::Test {
   }
 
   /// What attaching an arena says once the desk has seen that it is gone, or still says at the deadline. Polled: the
-  /// desk tells nobody that it has seen a line close.
+  /// desk has no event for a closed connection.
   static Errc code_once_gone(const std::string& handle) {
     const auto until = std::chrono::steady_clock::now() + 20s;
     for (;;) {
