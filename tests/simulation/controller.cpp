@@ -226,6 +226,7 @@ void World::look() {
   const auto manifest = read_manifest(directory);
   if (!manifest || manifest->step != step) return breach(fmt::format("step {} is committed and not on disk", step));
   const std::pair<std::uint64_t, std::int64_t> commit{manifest->fence, step};
+  // The way back from a damaged checkpoint is no commit.
   if (std::exchange(damaged_step_, -1) == committed_.second && step < committed_.second) {
     committed_ = commit;
     return;

@@ -96,11 +96,14 @@ bool World::may_fail(const std::string& why) const {
   const auto is = [&](Fault::Kind kind, const char* text) {
     return excuses_.contains(kind) && why.find(text) != std::string::npos;
   };
-  return is(Fault::Kind::fail_write, "could not be written") || is(Fault::Kind::unkillable, "survives SIGKILL") ||
-         is(Fault::Kind::slow_end, "does not end") || is(Fault::Kind::hang_write, "does not end within") ||
-         is(Fault::Kind::fatal, "bad samples") || is(Fault::Kind::fatal, "without committing a step") ||
-         is(Fault::Kind::unkillable, "does not end") || is(Fault::Kind::fatal, "no number") ||
-         is(Fault::Kind::fatal, "cannot mend");
+  // Only where the ranks were told that it is given up, which takes all attempts.
+  const auto given_up = judge_.group().last_given_up();
+  const bool is_of_given_up = given_up && why.starts_with(fmt::format("trained to step {},", *given_up));
+  return (is_of_given_up && is(Fault::Kind::fail_write, "could not be written")) ||
+         is(Fault::Kind::unkillable, "survives SIGKILL") || is(Fault::Kind::slow_end, "does not end") ||
+         is(Fault::Kind::hang_write, "does not end within") || is(Fault::Kind::fatal, "bad samples") ||
+         is(Fault::Kind::fatal, "without committing a step") || is(Fault::Kind::unkillable, "does not end") ||
+         is(Fault::Kind::fatal, "no number") || is(Fault::Kind::fatal, "cannot mend");
 }
 
 void World::judge_end() {

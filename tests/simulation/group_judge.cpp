@@ -166,7 +166,7 @@ void GroupJudge::settles_write(const std::string& to, const CheckpointCommitted&
     breach_(what + ", and the controller's newest is another");
   if (!settled.committed && attempts_[settled.step] < kAttempts)
     breach_(fmt::format("{} after {} attempts", what, attempts_[settled.step]));
-  if (!settled.committed) given_up_ = settled.step;
+  if (!settled.committed) given_up_ = last_given_up_ = settled.step;
   std::erase_if(snapshots_, [&](const auto& entry) { return entry.first.second <= settled.step; });
   begun_.reset();
   whole_step_.reset();

@@ -107,6 +107,8 @@ class GroupJudge {
               std::function<bool(std::uint64_t fence)> is_recorded);
   void hears(const Message& message);
   void sends(const std::string& to, const Message& message);
+  /// The newest step whose checkpoint was given up.
+  std::optional<std::int64_t> last_given_up() const { return last_given_up_; }
   /// A learner has ended: the others have to be told.
   void loses(const std::string& learner);
   void settled(bool has_ticked);
@@ -147,7 +149,7 @@ class GroupJudge {
   std::optional<Begun> begun_;
   // Writes of the newest step that were begun, under any fence.
   std::map<std::int64_t, int> attempts_;
-  std::optional<std::int64_t> written_, given_up_;
+  std::optional<std::int64_t> written_, given_up_, last_given_up_;
   bool is_owed_give_up_ = false;
   std::set<std::int64_t> voids_;
   std::optional<SimTime> regroup_by_;
@@ -231,6 +233,7 @@ class Judge {
   const ActorJudge& actors() const { return actors_; }
   const MembershipJudge& nodes() const { return *nodes_; }
   std::uint64_t fence() const { return group_.fence(); }
+  const GroupJudge& group() const { return group_; }
 
  private:
   /// All that the job shows, but for times.

@@ -103,7 +103,7 @@ struct Outcome {
 ///   again when its pause is over; its slots and memory are free once its end is known; plan and table agree.
 /// - judge.cpp (Judge): a message of an older start or another fence changes nothing.
 /// - controller.cpp, in World::note(): the rights table allows each message; in look(): commits grow in (fence, step)
-///   and are of the group that stands.
+///   and are of the group that stands; only behind a damaged checkpoint the committed step becomes an older one.
 /// - nodes.cpp: agents report no end of an actor that lives, and list what they host. actors.cpp: no start happens
 ///   twice; an actor that counts as gone cannot write. learners.cpp: a group has one instance a rank and begins at the
 ///   step that it is told.
