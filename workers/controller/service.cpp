@@ -280,14 +280,15 @@ void ControllerService::add_producer_shares(std::map<std::string, double>& metri
   }
 }
 
-void ControllerService::write_metrics(std::int64_t step, const std::map<std::string, double>& values) {
-  const auto failed = [this](const Result<void>& written) {
-    if (written || std::exchange(metrics_failed_, true)) return;
-    event(Severity::error, "metrics", fmt::format("metrics can no longer be written: {}", written.error().message()));
+void ControllerService::write_metrics(std::int64_t step, const std::map<std::string, double>& values,
+                                      std::function<void()> then) {
+  const auto done = [this, then = std::move(then)](const Result<void>& written) {
+    if (!written && !std::exchange(metrics_failed_, true))
+      event(Severity::error, "metrics", fmt::format("metrics can no longer be written: {}", written.error().message()));
+    if (then) then();
   };
   if (background_->waiting() > kMostWaiting)
-    return failed(
-        Error{Errc::resource_exhausted, "the disk of the run directory does not keep up; steps are left out"});
+    return done(Error{Errc::resource_exhausted, "the disk of the run directory does not keep up; steps are left out"});
   const std::int64_t samples = step * reporter_->samples_per_step();
   background_->run(
       [this, step, samples, wall = setup_.wall_seconds(), values]() -> Result<void> {
@@ -299,7 +300,7 @@ void ControllerService::write_metrics(std::int64_t step, const std::map<std::str
         }
         return all;
       },
-      failed);
+      done);
 }
 
 void ControllerService::step(const StepReport& report) {
@@ -308,12 +309,12 @@ void ControllerService::step(const StepReport& report) {
   statistics_.add_step(report);
   std::map<std::string, double> metrics = report.metrics;
   add_producer_shares(metrics);
-  write_metrics(report.step, metrics);
   const std::int64_t every = setup_.job.config.metrics.every;
   const bool first = statistics_.steps() == 1;
-  if (first || report.step % every == 0 || report.step == setup_.job.config.training.steps) {
-    output_.progress(reporter_->step(report, statistics_, busy_share_));
-  }
+  std::function<void()> print;
+  if (first || report.step % every == 0 || report.step == setup_.job.config.training.steps)
+    print = [this, text = reporter_->step(report, statistics_, busy_share_)] { output_.progress(text); };
+  write_metrics(report.step, metrics, std::move(print));
   live_ = reporter_->live(report, statistics_);
   live_->restarts = job_.restarts();
   output_.live(*live_);
@@ -321,8 +322,8 @@ void ControllerService::step(const StepReport& report) {
 
 void ControllerService::evaluated(const EvalReport& report) {
   statistics_.add_eval(report);
-  write_metrics(report.step, report.metrics);
-  output_.line(Severity::info, reporter_->evaluation(report));
+  write_metrics(report.step, report.metrics,
+                [this, text = reporter_->evaluation(report)] { output_.line(Severity::info, text); });
 }
 
 }  // namespace troupe::workers

@@ -110,7 +110,9 @@ class ControllerService final : public ControllerEffects {
   void write_record();
   /// Writes to every sink. A failure is an event once, and so is a disk that falls behind; training goes on without
   /// curves.
-  void write_metrics(std::int64_t step, const std::map<std::string, double>& values);
+  /// `then`, which may be empty, once the files have them or lack them for good: who reads a line of them on the
+  /// terminal finds them there.
+  void write_metrics(std::int64_t step, const std::map<std::string, double>& values, std::function<void()> then);
   /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before.
   void add_producer_shares(std::map<std::string, double>& metrics);
 
