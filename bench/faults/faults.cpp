@@ -303,13 +303,12 @@ void add_points(std::vector<Fault>& faults, const std::string& page) {
     if (spec.empty() && !is_left_out(point))
       throw std::runtime_error(page + " lists " + point + ", which the campaign has no fault for; add one to spec_of");
     if (spec.empty()) continue;
-    faults.push_back(
-        {.name = "point " + point,
-         .bar_s = (point.starts_with("learner.") || point.starts_with("ledger.")) ? kRankBar_s : kPoolBar_s,
-         .sft = !of_rl.contains(point),
-         .rl = !of_sft.contains(point),
-         .strike = point_fired,
-         .point = spec});
+    faults.push_back({.name = "point " + point,
+                      .bar_s = spec.find("@learner/") != std::string::npos ? kRankBar_s : kPoolBar_s,
+                      .sft = !of_rl.contains(point),
+                      .rl = !of_sft.contains(point),
+                      .strike = point_fired,
+                      .point = spec});
   }
 }
 
