@@ -1,9 +1,9 @@
 #include "actors/feed_keys.h"
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/durable_file.h"
 #include "base/file_io.h"
@@ -29,6 +29,24 @@ Result<std::optional<nlohmann::json>> read_json(const std::string& path) {
   return std::optional<nlohmann::json>{std::move(parsed)};
 }
 
+struct FeedServer {
+  std::string secret_key;
+  ClientKeys::Ranges clients;
+};
+
+/// Absent file: no value.
+Result<std::optional<FeedServer>> read_feed_server(const std::string& runtime_dir) {
+  TROUPE_ASSIGN(const auto json, read_json(server_file(runtime_dir)));
+  if (!json) return std::optional<FeedServer>{};
+  FeedServer server{.secret_key = json->value("secret", ""), .clients = {}};
+  for (const auto& [key, range] : json->value("allowed", std::map<std::string, std::string>{})) {
+    auto& from = server.clients[key];
+    if (range.empty()) continue;
+    TROUPE_ASSIGN(from, AddressRange::parse(range));
+  }
+  return std::optional<FeedServer>{std::move(server)};
+}
+
 /// Every 5 s, on the loop's thread: the file is a few kilobytes in the runtime directory. Ends with the list's last
 /// socket.
 void read_clients_again(IoLoop& loop, const std::string& runtime_dir, const std::weak_ptr<ClientKeys>& clients) {
@@ -37,7 +55,7 @@ void read_clients_again(IoLoop& loop, const std::string& runtime_dir, const std:
     if (!live) return;
     const auto server = read_feed_server(runtime_dir);
     if (server && *server) {
-      live->replace({(*server)->allowed_clients.begin(), (*server)->allowed_clients.end()});
+      live->replace((*server)->clients);
     } else if (!server) {
       log::warn("the feeds' keys cannot be read again: {}", server.error().message());
     }
@@ -47,26 +65,20 @@ void read_clients_again(IoLoop& loop, const std::string& runtime_dir, const std:
 
 }  // namespace
 
-Result<void> write_feed_server(const std::string& runtime_dir, const CurveServer& keys) {
-  const nlohmann::json json = {{"secret", keys.secret_key}, {"allowed", keys.allowed_clients}};
+Result<void> write_feed_server(const std::string& runtime_dir, const std::string& secret_key,
+                               const ClientKeys::Ranges& clients) {
+  auto allowed = nlohmann::json::object();
+  for (const auto& [key, range] : clients) allowed[key] = range ? range->to_string() : "";
+  const nlohmann::json json = {{"secret", secret_key}, {"allowed", allowed}};
   return write_file_durably(server_file(runtime_dir), json.dump(), 0600);
 }
 
-Result<std::optional<CurveServer>> read_feed_server(const std::string& runtime_dir) {
-  TROUPE_ASSIGN(const auto json, read_json(server_file(runtime_dir)));
-  if (!json) return std::optional<CurveServer>{};
-  return std::optional<CurveServer>{
-      {.secret_key = json->value("secret", ""), .allowed_clients = json->value("allowed", std::vector<std::string>{})}};
-}
-
 Result<std::optional<CurveServer>> open_feed_server(IoLoop& loop, const std::string& runtime_dir) {
-  TROUPE_ASSIGN(auto server, read_feed_server(runtime_dir));
-  if (!server) return server;
-  auto clients = std::make_shared<ClientKeys>(
-      std::set<std::string>(server->allowed_clients.begin(), server->allowed_clients.end()));
-  server->live_clients = clients;
+  TROUPE_ASSIGN(const auto server, read_feed_server(runtime_dir));
+  if (!server) return std::optional<CurveServer>{};
+  const auto clients = std::make_shared<ClientKeys>(server->clients);
   read_clients_again(loop, runtime_dir, clients);
-  return server;
+  return std::optional<CurveServer>{{.secret_key = server->secret_key, .allowed_clients = {}, .live_clients = clients}};
 }
 
 Result<void> write_feed_client(const std::string& runtime_dir, const CurveClient& keys) {

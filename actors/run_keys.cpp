@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <set>
 
 #include "actors/feed_keys.h"
 #include "base/blocked_signals.h"
@@ -23,8 +22,8 @@ namespace troupe::actors {
 namespace {
 
 constexpr const char* kAllowHead =
-    "# Who may connect to this run: PUBLIC-KEY ROLE NAME [not_after=2026-12-31T00:00:00Z], one a line.\n"
-    "# Roles: node, operator, viewer. Read every 5 s.\n"
+    "# Who may connect to this run: PUBLIC-KEY ROLE NAME [not_after=2026-12-31T00:00:00Z] [cidr=10.1.0.0/16],\n"
+    "# one a line. Roles: node, operator, viewer. Read every 5 s.\n"
     "# The next line lets in whoever has the run's token, as a node under any name; remove it to end that.\n";
 
 /// The pair FOLDER/NAME.key, made when it is not there, and NAME.pub beside it, which a crash may have left out.
@@ -42,7 +41,9 @@ Result<CurveKeyPair> own_pair(const std::string& folder, const std::string& role
 
 std::string joined(const AllowList& list) {
   std::string text;
-  for (const AllowedKey& key : list.keys()) text += fmt::format("{} {} {}\n", key.key, enum_name(key.role), key.name);
+  for (const AllowedKey& key : list.keys()) {
+    text += fmt::format("{} {} {} {}\n", key.key, enum_name(key.role), key.name, key.from ? key.from->to_string() : "");
+  }
   return text;
 }
 
@@ -100,14 +101,15 @@ Result<bool> RunKeys::read_again() {
   TROUPE_ASSIGN(AllowList list, read_list());
   const std::string counts = joined(list);
   if (counts == counts_) return false;
-  std::set<std::string> all;
-  for (const AllowedKey& key : list.keys()) all.insert(key.key);
+  ClientKeys::Ranges all, producers;
+  for (const AllowedKey& key : list.keys()) {
+    all.emplace(key.key, key.from);
+    if (key.role == KeyRole::node) producers.emplace(key.key, key.from);
+  }
   // deaf first: what follows may fail
-  clients_->replace(all);
-  const auto producers = list.keys_of(KeyRole::node);
+  clients_->replace(std::move(all));
   list_->replace(std::move(list));
-  if (auto written = write_feed_server(runtime_dir_, {.secret_key = own_.secret_key, .allowed_clients = producers});
-      !written)
+  if (auto written = write_feed_server(runtime_dir_, own_.secret_key, producers); !written)
     return written.error().with("the control socket has the new list, the feeds have the one before");
   counts_ = counts;
   return true;

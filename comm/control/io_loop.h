@@ -21,9 +21,9 @@ namespace troupe::comm {
 struct CurveServer {
   /// Of the server, 40 characters.
   std::string secret_key;
-  /// Public keys; a client with another key is refused by the ZAP handler.
+  /// Public keys, from any address; a client with another key is refused by the ZAP handler.
   std::vector<std::string> allowed_clients;
-  /// Where set, a list that may change, in place of `allowed_clients`.
+  /// Where set, a list that may change and bind keys to addresses, in place of `allowed_clients`.
   std::shared_ptr<const ClientKeys> live_clients = {};
 };
 /// Who a peer is, without its own words.
@@ -111,7 +111,7 @@ class IoLoop {
     /// Messages dropped: bad frames or envelope, or the peer is in quarantine after ten such.
     std::uint64_t malformed = 0;
     /// CURVE handshakes that failed: clients we refused, servers that refused us; messages of keys that are no longer
-    /// listed.
+    /// listed, or not for that peer's address.
     std::uint64_t refused = 0;
     std::uint64_t undeliverable = 0;
     std::uint64_t received = 0;

@@ -110,10 +110,13 @@ Result<SocketTable::Bound> SocketTable::bind(const std::string& endpoint, IoLoop
         !set_option(handle, ZMQ_ZAP_DOMAIN, kZapDomain) || !set_option(handle, ZMQ_ROUTING_ID, socket->zap_name)) {
       return keys_refused();
     }
-    zap_.set_allowed(socket->zap_name, curve->live_clients
-                                           ? curve->live_clients
-                                           : std::make_shared<const ClientKeys>(std::set<std::string>(
-                                                 curve->allowed_clients.begin(), curve->allowed_clients.end())));
+    auto clients = curve->live_clients;
+    if (!clients) {
+      ClientKeys::Ranges keys;
+      for (const std::string& key : curve->allowed_clients) keys.emplace(key, std::nullopt);
+      clients = std::make_shared<const ClientKeys>(std::move(keys));
+    }
+    zap_.set_allowed(socket->zap_name, std::move(clients));
   }
   if (curve && parsed.kind == Endpoint::Kind::tcp) {
     if (auto bound = bind_front(*socket, parsed); !bound) {

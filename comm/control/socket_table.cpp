@@ -142,7 +142,8 @@ bool SocketTable::receive_one(OpenSocket& socket) {
   const std::uint64_t connection = socket.front ? connection_of(frames[count - 1]) : 0;
   if (socket.front) socket.front->delivered(connection, sent_bytes);
   sender_ = socket.is_router ? proof_of(frames[count - 1], socket.is_ipc) : PeerProof{};
-  if (!is_listed(socket, peer, sender_.key, connection)) return true;
+  const std::string address = socket.front ? frames[count - 1].metadata(kAddressProperty) : "";
+  if (!is_listed(socket, peer, address, connection)) return true;
   if (socket.is_router && socket.strikes.is_quarantined(peer, std::chrono::steady_clock::now())) {
     LoopCounters::add(counters_.malformed);
     return true;
@@ -161,12 +162,13 @@ bool SocketTable::receive_one(OpenSocket& socket) {
   return true;
 }
 
-bool SocketTable::is_listed(const OpenSocket& socket, const std::string& peer, const std::string& key,
+bool SocketTable::is_listed(const OpenSocket& socket, const std::string& peer, const std::string& address,
                             std::uint64_t connection) {
-  if (socket.zap_name.empty() || zap_.allows(socket.zap_name, key)) return true;
+  if (socket.zap_name.empty()) return true;
+  const std::string why = zap_.objection(socket.zap_name, sender_.key, address);
+  if (why.empty()) return true;
   LoopCounters::add(counters_.refused);
-  if (unlisted_log_.allows(key))
-    log::warn("{}: a message of {} dropped: its key {} is not listed any more", socket.endpoint, peer, key);
+  if (unlisted_log_.allows(sender_.key)) log::warn("{}: a message of {} dropped: {} now", socket.endpoint, peer, why);
   // libzmq's stable API cannot close one connection; the front can
   if (socket.front) socket.front->cut(connection);
   return false;

@@ -108,8 +108,10 @@ class SocketTable {
   Result<void> bind_front(OpenSocket& socket, const Endpoint& endpoint);
   /// False when nothing is left to read. A malformed message is drained, counted and dropped.
   bool receive_one(OpenSocket& socket);
-  /// Whether a ROUTER's peer may be heard: without CURVE every one, with it those whose key is listed now.
-  bool is_listed(const OpenSocket& socket, const std::string& peer, const std::string& key, std::uint64_t connection);
+  /// Whether a ROUTER's peer, who sent the message under way from this address, may be heard: without CURVE every one,
+  /// with it those whose key is listed now, for this address.
+  bool is_listed(const OpenSocket& socket, const std::string& peer, const std::string& address,
+                 std::uint64_t connection);
   void drop_malformed(OpenSocket& socket, const std::string& peer, const std::string& why);
   Sent try_send(OpenSocket& socket, const std::string& routing_id, Outgoing& message);
   void queue(OpenSocket& socket, const std::string& routing_id, Outgoing message);

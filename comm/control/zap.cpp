@@ -42,6 +42,12 @@ Result<std::unique_ptr<ZapHandler>> ZapHandler::bind(void* context, std::atomic<
   return std::unique_ptr<ZapHandler>(new ZapHandler(std::move(socket), refused));
 }
 
+std::string ZapHandler::objection(const std::string& server, const std::string& key, const std::string& address) const {
+  const auto entry = allowed_.find(server);
+  if (entry == allowed_.end()) return "the socket is closed";
+  return entry->second.tested == key ? "" : entry->second.clients->objection(key, address);
+}
+
 void ZapHandler::answer_all() {
   int events = 0;
   std::size_t size = sizeof events;
@@ -73,17 +79,19 @@ void ZapHandler::answer_one() {
     std::array<char, 41> text{};
     zmq_z85_encode(text.data(), reinterpret_cast<const std::uint8_t*>(frames[kCredential].data()), kKeyBytes);
     key = text.data();
-    if (!allows(frames[kServer], key)) why = fmt::format("key {} is not listed", key);
+    why = objection(frames[kServer], key, peer ? peer->address : "");
   }
   if (!why.empty()) note_refusal(peer ? peer->address : frames.size() > kAddress ? frames[kAddress] : "?", why);
 
   void* socket = socket_.get();
   const std::string request_id = frames.size() > kRequestId ? frames[kRequestId] : "";
-  const bool sent =
-      send_frame(socket, "1.0", true) && send_frame(socket, request_id, true) &&
-      send_frame(socket, why.empty() ? "200" : "400", true) &&
-      send_frame(socket, why.empty() ? "OK" : "No access", true) && send_frame(socket, why.empty() ? key : "", true) &&
-      send_frame(socket, peer ? metadata_of(kConnectionProperty, std::to_string(peer->connection)) : "", false);
+  // also where they are empty: libzmq takes a property from the peer's own words when we give none
+  const std::string metadata = metadata_of(kConnectionProperty, peer ? std::to_string(peer->connection) : "") +
+                               metadata_of(kAddressProperty, peer ? peer->address : "");
+  const bool sent = send_frame(socket, "1.0", true) && send_frame(socket, request_id, true) &&
+                    send_frame(socket, why.empty() ? "200" : "400", true) &&
+                    send_frame(socket, why.empty() ? "OK" : "No access", true) &&
+                    send_frame(socket, why.empty() ? key : "", true) && send_frame(socket, metadata, false);
   if (!sent) log::error("cannot answer a ZAP request ({}); the client stays out", zmq_strerror(zmq_errno()));
 }
 

@@ -16,8 +16,10 @@ namespace troupe::comm {
 
 /// Domain of every CURVE server socket of Troupe.
 inline constexpr const char* kZapDomain = "troupe";
-/// Property (zmq_msg_gets) of a message that came through a ZmtpFront: the number of its connection.
+/// Properties (zmq_msg_gets) of a message that came through a ZmtpFront: the number of its connection, and the address
+/// of its peer ("10.0.0.1:51234"). Other messages of a CURVE server have them empty, whatever their peer says.
 inline constexpr const char* kConnectionProperty = "Troupe-Connection";
+inline constexpr const char* kAddressProperty = "Troupe-Address";
 
 /// Answers libzmq's question "may this key connect?" (ZeroMQ RFC 27) for the CURVE servers of one context. Without it a
 /// CURVE server takes every key, so it is bound before the first server socket. Lives on the loop's thread.
@@ -36,10 +38,8 @@ class ZapHandler {
   }
   /// The server is reached through this front, which outlives the server's entry.
   void set_front(const std::string& server, const ZmtpFront& front) { allowed_.at(server).front = &front; }
-  bool allows(const std::string& server, const std::string& key) const {
-    const auto entry = allowed_.find(server);
-    return entry != allowed_.end() && (entry->second.clients->contains(key) || entry->second.tested == key);
-  }
+  /// Why a peer at this address may not use the key there, for the log; empty: it may.
+  std::string objection(const std::string& server, const std::string& key, const std::string& address) const;
   /// The server refuses everybody from here on.
   void forget(const std::string& server) { allowed_.erase(server); }
   /// One more key of a server, for the self-test; empty: none.

@@ -195,7 +195,7 @@ class Front final : public ZmtpFront {
     }
     for (const std::uint64_t id : to_cut) {
       if (const auto it = connections_.find(id); it != connections_.end())
-        cut(*it->second, "its key is no longer listed");
+        cut(*it->second, "its key is no longer taken");
     }
     for (const std::uint64_t id : told) {
       const auto it = connections_.find(id);

@@ -1,5 +1,5 @@
-// Fourteen hostile peers against the sockets that strangers reach over the network. Each is refused, what it does costs
-// at most 32 MiB, and an honest peer that dials meanwhile is served.
+// Hostile peers against the sockets that strangers reach over the network. Each is refused, what it does costs at most
+// 32 MiB, and an honest peer that dials meanwhile is served.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -113,9 +113,9 @@ class KeyedPeer {
 class Target {
  public:
   Target(const std::string& kind, int descriptors) : kind_(kind) {
-    for (const char* name : {"honest", "revoked", "unknown"})
+    for (const char* name : {"honest", "revoked", "elsewhere", "unknown"})
       keys_[name] = make_key_files(folder_.path(), role(), name, "2026-01-01T00:00:00Z").value();
-    list({"honest", "revoked"});
+    list({"honest", "revoked", "elsewhere"});
     program_ = std::make_unique<Program>(
         std::vector<std::string>{kind, folder_.path(), std::to_string(descriptors)},
         testing::ProgramOptions{.program = HOSTILE_TARGET, .cwd = {}, .env = {}, .deadline = 120s});
@@ -138,9 +138,13 @@ class Target {
   CurveClient keys_of(const std::string& name) const {
     return {server_key_, keys_.at(name).keys.public_key, keys_.at(name).keys.secret_key};
   }
+  /// Every peer is on this machine: one of them with a key that is bound to others' addresses.
   void list(const std::vector<std::string>& names) const {
+    const std::map<std::string, std::string> ranges{{"honest", " cidr=127.0.0.0/8"},
+                                                    {"elsewhere", " cidr=192.0.2.0/24"}};
     std::ofstream allow(folder_ / "allow.new");
-    for (const std::string& name : names) allow << allow_line(keys_.at(name)) << "\n";
+    for (const std::string& name : names)
+      allow << allow_line(keys_.at(name)) << (ranges.contains(name) ? ranges.at(name) : "") << "\n";
     allow.close();
     std::filesystem::permissions(folder_ / "allow.new",
                                  std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
@@ -359,6 +363,7 @@ const std::vector<HostilePeer> kHostilePeers = {
                       })},
     {.name = "WrongServerKey", .is_keyless = false, .act = refused("honest", false)},
     {.name = "UnknownKey", .is_keyless = false, .act = refused("unknown", true)},
+    {.name = "KeyFromElsewhere", .is_keyless = false, .act = refused("elsewhere", true)},
     {.name = "RevokedKey", .is_keyless = false, .act = be_revoked},
     {.name = "WrongRoutingId", .is_keyless = false, .act = be_another},
     {.name = "HelloOfWrongLength", .is_keyless = false, .act = raw([](const Target& target) {

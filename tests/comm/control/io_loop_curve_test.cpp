@@ -131,7 +131,8 @@ TEST_F(IoLoopCurveTest, CurveWorksOverIpcToo) {
 }
 
 TEST_F(IoLoopCurveTest, ARemovedKeyIsDeafOnItsOpenConnectionToo) {
-  auto keys = std::make_shared<ClientKeys>(std::set<std::string>{client_.public_key, stranger_.public_key});
+  auto keys = std::make_shared<ClientKeys>(
+      ClientKeys::Ranges{{client_.public_key, std::nullopt}, {stranger_.public_key, std::nullopt}});
   const auto router =
       *loop_->bind_router("tcp://127.0.0.1:*", at_server_.receiver(), CurveServer{server_.secret_key, {}, keys});
   auto client = start("client"), other = start("other");
@@ -139,7 +140,7 @@ TEST_F(IoLoopCurveTest, ARemovedKeyIsDeafOnItsOpenConnectionToo) {
       *client->connect_dealer(loop_->bound_endpoint(router), "friend", at_client_.receiver(), keys_of(client_));
   send(*client, dealer, "", "first");
   ASSERT_TRUE(at_server_.wait_for(1));
-  keys->replace({stranger_.public_key});
+  keys->replace({{stranger_.public_key, std::nullopt}});
   send(*client, dealer, "", "second");
   ASSERT_TRUE(eventually(*loop_, [&] { return loop_->stats().refused >= 1; }));
   dial(*client, router, "friend-again", keys_of(client_));
@@ -147,6 +148,62 @@ TEST_F(IoLoopCurveTest, ARemovedKeyIsDeafOnItsOpenConnectionToo) {
   dial(*other, router, "other", keys_of(stranger_));
   ASSERT_TRUE(at_server_.wait_for(2));
   EXPECT_EQ(at_server_.all()[1].peer, "other");
+}
+
+TEST_F(IoLoopCurveTest, AKeyThatIsBoundToAddressesIsTakenFromThemAlone) {
+  const auto own = AddressRange::parse("127.0.0.0/8").value(), elsewhere = AddressRange::parse("10.1.0.0/16").value();
+  auto keys =
+      std::make_shared<ClientKeys>(ClientKeys::Ranges{{client_.public_key, own}, {stranger_.public_key, elsewhere}});
+  const CurveServer curve{server_.secret_key, {}, keys};
+  const auto router = *loop_->bind_router("tcp://127.0.0.1:*", at_server_.receiver(), curve);
+  auto client = start("client"), other = start("other"), local = start("local");
+  dial(*other, router, "other", keys_of(stranger_));
+  ASSERT_TRUE(eventually(*other, [&] { return other->stats().refused >= 1; }));
+  const auto dealer =
+      *client->connect_dealer(loop_->bound_endpoint(router), "near", at_client_.receiver(), keys_of(client_));
+  send(*client, dealer, "", "first");
+  ASSERT_TRUE(at_server_.wait_for(1));
+  EXPECT_EQ(at_server_.all()[0].peer, "near") << "the other was not heard";
+  // a peer of an ipc socket has no address
+  ASSERT_TRUE(loop_->bind_router(ipc("bound"), at_server_.receiver(), curve));
+  (void)local->connect_dealer(ipc("bound"), "local", at_client_.receiver(), keys_of(client_));
+  ASSERT_TRUE(eventually(*local, [&] { return local->stats().refused >= 1; }));
+  // the list is read again, and the key counts elsewhere: its open connection is cut with the next message
+  const std::uint64_t refused = loop_->stats().refused;
+  keys->replace({{client_.public_key, elsewhere}, {stranger_.public_key, own}});
+  send(*client, dealer, "", "second");
+  ASSERT_TRUE(eventually(*loop_, [&] { return loop_->stats().refused > refused; }));
+  dial(*client, router, "near-again", keys_of(client_));
+  ASSERT_TRUE(eventually(*loop_, [&] { return loop_->stats().refused > refused + 1; })) << "nor does it get in again";
+  dial(*other, router, "other-again", keys_of(stranger_));
+  ASSERT_TRUE(at_server_.wait_for(2));
+  EXPECT_EQ(at_server_.all()[1].peer, "other-again");
+}
+
+TEST_F(IoLoopCurveTest, AKeyThatIsBoundToIpv6AddressesIsTakenFromThemAlone) {
+  if (!lo_has(AF_INET6)) GTEST_SKIP() << "this machine has no ::1";
+  const auto keys =
+      std::make_shared<ClientKeys>(ClientKeys::Ranges{{client_.public_key, AddressRange::parse("::1/128").value()},
+                                                      {stranger_.public_key, AddressRange::parse("fd00::/8").value()}});
+  const auto router =
+      *loop_->bind_router("tcp://[::1]:*", at_server_.receiver(), CurveServer{server_.secret_key, {}, keys});
+  auto client = start("client");
+  dial(*client, router, "stranger", keys_of(stranger_));
+  ASSERT_TRUE(eventually(*client, [&] { return client->stats().refused >= 1; }));
+  expect_only(router, "friend", keys_of(client_));
+}
+
+TEST_F(IoLoopCurveTest, AnIpv4PeerOfAnIpv6SocketHasItsIpv4Address) {
+  if (!lo_has(AF_INET6)) GTEST_SKIP() << "this machine has no ::1";
+  const auto keys = std::make_shared<ClientKeys>(
+      ClientKeys::Ranges{{client_.public_key, AddressRange::parse("127.0.0.1/32").value()}});
+  const auto router =
+      *loop_->bind_router("tcp://[::]:*", at_server_.receiver(), CurveServer{server_.secret_key, {}, keys});
+  auto client = start("client");
+  const auto dealer = client->connect_dealer("tcp://127.0.0.1:" + parse_endpoint(loop_->bound_endpoint(router))->port,
+                                             "mapped", at_client_.receiver(), keys_of(client_));
+  send(*client, *dealer, "", "hello");
+  EXPECT_TRUE(at_server_.wait_for(1));
 }
 
 TEST_F(IoLoopCurveTest, WhatAClosingClientSentPassesTheFront) {

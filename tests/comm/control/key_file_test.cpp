@@ -107,7 +107,7 @@ TEST_F(KeyFileTest, AListHoldsKeysRolesAndNames) {
   EXPECT_EQ(list->find(alice.keys.public_key)->role, KeyRole::op);
   EXPECT_TRUE(list->names("alice"));
   EXPECT_FALSE(list->names("bob"));
-  EXPECT_EQ(list->keys_of(KeyRole::node), std::vector<std::string>{token});
+  EXPECT_EQ(list->find(token)->role, KeyRole::node);
 }
 
 TEST_F(KeyFileTest, AKeyCountsUntilItsEnd) {
@@ -119,22 +119,49 @@ TEST_F(KeyFileTest, AKeyCountsUntilItsEnd) {
   EXPECT_EQ(list.find(key), nullptr);
 }
 
+TEST_F(KeyFileTest, AKeyMayBeBoundToAddresses) {
+  const std::string key = generate_keypair()->public_key, other = generate_keypair()->public_key;
+  const std::string third = generate_keypair()->public_key;
+  const auto list = AllowList::parse(key + " node a cidr=10.1.0.0/16\n" + other +
+                                         " node b cidr=fd00::/8 not_after=2026-12-31T00:00:00Z\n" + third +
+                                         " node * not_after=2026-12-31T00:00:00Z cidr=127.0.0.1/32\n",
+                                     "allow");
+  ASSERT_TRUE(list) << list.error().message();
+  ASSERT_TRUE(list->find(key)->from);
+  EXPECT_EQ(list->find(key)->from->to_string(), "10.1.0.0/16");
+  EXPECT_EQ(list->find(key)->not_after, "");
+  for (const auto& [two, range] : {std::pair{other, "fd00::/8"}, std::pair{third, "127.0.0.1/32"}}) {
+    ASSERT_TRUE(list->find(two)->from);
+    EXPECT_EQ(list->find(two)->from->to_string(), range);
+    EXPECT_EQ(list->find(two)->not_after, "2026-12-31T00:00:00Z");
+  }
+  EXPECT_FALSE(AllowList::parse(key + " node a\n", "allow")->find(key)->from) << "any address";
+}
+
 TEST_F(KeyFileTest, ABadListIsRefusedWholeWithTheLine) {
   const std::string key = generate_keypair()->public_key;
-  for (const auto& [line, why] :
-       std::map<std::string, std::string>{{"short node a", "not 40 characters of Z85"},
-                                          {key + " node", "wanted `KEY ROLE NAME"},
-                                          {key + " node a b", "'b': wanted not_after="},
-                                          {key + " node a not_after=2026-12-31", "wanted not_after="},
-                                          {key + " node a not_after=2026-12-31T00:00:00Z b", "wanted `KEY ROLE NAME"},
-                                          {key + " king a", "role 'king'"},
-                                          {key + " node A", "name 'A'"},
-                                          {key + " operator *", "name '*'"},
-                                          {key + " node a\n" + key + " viewer b", "listed twice"}}) {
+  for (const auto& [line, why] : std::map<std::string, std::string>{
+           {"short node a", "not 40 characters of Z85"},
+           {key + " node", "wanted `KEY ROLE NAME"},
+           {key + " node a b", "'b': wanted not_after="},
+           {key + " node a not_after=2026-12-31", "wanted not_after="},
+           {key + " node a not_after=2026-12-31T00:00:00Z b", "'b': wanted not_after="},
+           {key + " node a CIDR=10.0.0.0/8", "cidr=ADDRESS/BITS or nothing"},
+           {key + " node a cidr=10.1.2.3/16",
+            "cidr: '10.1.2.3/16': bits are set behind the first 16; write 10.1.0.0/16"},
+           {key + " node a cidr=10.1.2.3", "write 10.1.2.3/32"},
+           {key + " node a cidr=", "such as 10.1.0.0/16 or fd00::/8"},
+           {key + " node a cidr=10.0.0.0/8 cidr=11.0.0.0/8", "has a cidr= before it; keep one"},
+           {key + " node a not_after=2026-12-31T00:00:00Z cidr=::/0 not_after=2027-12-31T00:00:00Z",
+            "has a not_after= before it; keep one"},
+           {key + " king a", "role 'king'"},
+           {key + " node A", "name 'A'"},
+           {key + " operator *", "name '*'"},
+           {key + " node a\n" + key + " viewer b", "listed twice"}}) {
     const auto list = AllowList::parse("# first\n" + line + "\n", "allow");
     ASSERT_FALSE(list) << line;
     EXPECT_THAT(list.error().message(), HasSubstr(why));
-    EXPECT_THAT(list.error().message(), HasSubstr("allow:"));
+    EXPECT_THAT(list.error().message(), HasSubstr(line.find('\n') == std::string::npos ? "allow:2: " : "allow:3: "));
   }
 }
 
