@@ -1,6 +1,5 @@
 #pragma once
 
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 
 #include <optional>
@@ -9,13 +8,11 @@
 #include "base/namespaces.h"
 #include "kernels/row_kernels.h"
 #include "kernels/row_runs.h"
+#include "kernels/threads.h"
 
 namespace troupe::kernels {
 
-// What the operators' CPU paths share: element types, pointers and the number of threads.
-
-/// Threads that a kernel may use here: ATen's, or one inside a parallel region.
-inline int num_threads() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
+// What the operators' CPU paths share: element types and pointers.
 
 /// f32 for f32 and bf16, f64 for f64.
 inline at::ScalarType accumulate_dtype(at::ScalarType dtype) { return dtype == at::kDouble ? at::kDouble : at::kFloat; }

@@ -4,6 +4,7 @@
 
 #include "kernels/row_kernels.h"
 #include "kernels/simd.h"
+#include "kernels/threads.h"
 
 namespace troupe::kernels::cpu {
 namespace {
@@ -16,18 +17,14 @@ using simd::Vec;
 constexpr double kRoot = 1.5957691216057308;  // 2 sqrt(2 / pi): tanh(z) = 2 sigmoid(2 z) - 1
 constexpr double kCube = 0.044715;
 
+/// Whole vectors per part, so that parts differ only in where they begin.
+template <class A>
+constexpr std::int64_t kBlock = 64 * simd::kWidth<A>;
+
 template <class A>
 TROUPE_INLINE Vec<A> gelu_gate(Vec<A> u) {
   const Vec<A> z = u * (u * u * static_cast<A>(kRoot * kCube) + static_cast<A>(kRoot));
   return 1 / (simd::exp(-z) + 1);
-}
-
-/// Whole vectors per part, so that parts differ only in where they begin.
-template <class A, class F>
-void share_vectors(std::int64_t count, int threads, const F& f) {
-  constexpr auto kBlock = 64 * simd::kWidth<A>;
-  simd::parallel((count + kBlock - 1) / kBlock, threads,
-                 [&](std::int64_t begin, std::int64_t end) { f(begin * kBlock, std::min(end * kBlock, count)); });
 }
 
 }  // namespace
@@ -36,7 +33,7 @@ template <class T>
 void gated_residual_forward(const std::vector<RowRun>& runs, std::int64_t channels, const T* x, const T* y,
                             Table<T> gate, T* out, int threads) {
   using A = Acc<T>;
-  simd::parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
     with_best_isa([&]() TROUPE_LAMBDA {
       for (auto r = begin; r < end; ++r) {
         const auto& run = runs[static_cast<std::size_t>(r)];
@@ -58,7 +55,7 @@ void gated_residual_backward(const std::vector<RowRun>& runs, std::int64_t chann
                              const T* dout, const T* y, Table<T> gate, T* dy, Acc<T>* dgate, int threads) {
   using A = Acc<T>;
   std::vector<A> parts(runs.size() * static_cast<std::size_t>(channels));
-  simd::parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
     with_best_isa([&]() TROUPE_LAMBDA {
       for (auto r = begin; r < end; ++r) {
         const auto& run = runs[static_cast<std::size_t>(r)];
@@ -86,7 +83,7 @@ void gated_residual_backward(const std::vector<RowRun>& runs, std::int64_t chann
 template <class T>
 void gelu_tanh_forward(std::int64_t count, const T* u, T* y, int threads) {
   using A = Acc<T>;
-  share_vectors<A>(count, threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel_blocks(count, kBlock<A>, threads, [&](std::int64_t begin, std::int64_t end) {
     with_best_isa([&]() TROUPE_LAMBDA {
       each_vector<A>(end - begin, [&](std::int64_t i, std::int64_t n) TROUPE_LAMBDA {
         const Vec<A> v = load(u + begin + i, n);
@@ -99,7 +96,7 @@ void gelu_tanh_forward(std::int64_t count, const T* u, T* y, int threads) {
 template <class T>
 void gelu_tanh_backward(std::int64_t count, const T* dy, const T* u, T* du, int threads) {
   using A = Acc<T>;
-  share_vectors<A>(count, threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel_blocks(count, kBlock<A>, threads, [&](std::int64_t begin, std::int64_t end) {
     with_best_isa([&]() TROUPE_LAMBDA {
       each_vector<A>(end - begin, [&](std::int64_t i, std::int64_t n) TROUPE_LAMBDA {
         const Vec<A> v = load(u + begin + i, n), gate = gelu_gate<A>(v);
@@ -110,10 +107,10 @@ void gelu_tanh_backward(std::int64_t count, const T* dy, const T* u, T* du, int 
   });
 }
 
-template <class T>
-void add_bias(std::int64_t rows, std::int64_t channels, const Acc<T>* x, const T* bias, T* y, int threads) {
+template <class T, class S>
+void add_bias(std::int64_t rows, std::int64_t channels, const S* x, const T* bias, T* y, int threads) {
   using A = Acc<T>;
-  simd::parallel(rows, threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel(rows, threads, [&](std::int64_t begin, std::int64_t end) {
     with_best_isa([&]() TROUPE_LAMBDA {
       for (auto row = begin; row < end; ++row) {
         const auto at = row * channels;
@@ -132,9 +129,11 @@ void add_bias(std::int64_t rows, std::int64_t channels, const Acc<T>* x, const T
                                            Table<T>, T*, Acc<T>*, int);                                                \
   template void gelu_tanh_forward<T>(std::int64_t, const T*, T*, int);                                                 \
   template void gelu_tanh_backward<T>(std::int64_t, const T*, const T*, T*, int);                                      \
-  template void add_bias<T>(std::int64_t, std::int64_t, const Acc<T>*, const T*, T*, int);
+  template void add_bias<T, Acc<T>>(std::int64_t, std::int64_t, const Acc<T>*, const T*, T*, int);
 TROUPE_ELEMENTWISE_KERNELS(float)
 TROUPE_ELEMENTWISE_KERNELS(double)
 TROUPE_ELEMENTWISE_KERNELS(simd::Bf16)
+template void add_bias<simd::Bf16, simd::Bf16>(std::int64_t, std::int64_t, const simd::Bf16*, const simd::Bf16*,
+                                               simd::Bf16*, int);
 
 }  // namespace troupe::kernels::cpu

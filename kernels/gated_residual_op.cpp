@@ -19,7 +19,7 @@ struct GatedResidual : torch::autograd::Function<GatedResidual> {
     kernels::dispatch("gated_residual", x.scalar_type(), [&]<class T>(T) {
       cpu::gated_residual_forward<T>(runs_of(y, gate, table_row), x.size(2), kernels::data<T>(x), kernels::data<T>(y),
                                      {kernels::data<T>(gate), x.size(2)}, kernels::data<T>(out),
-                                     kernels::num_threads());
+                                     threads_for(y.numel()));
     });
     ctx->save_for_backward({y, gate, table_row});
     return out;
@@ -34,7 +34,7 @@ struct GatedResidual : torch::autograd::Function<GatedResidual> {
     kernels::dispatch("gated_residual", y.scalar_type(), [&]<class T>(T) {
       cpu::gated_residual_backward<T>(runs_of(y, gate, table_row), y.size(2), gate.size(0) * gate.size(1),
                                       kernels::data<T>(dout), kernels::data<T>(y), {kernels::data<T>(gate), y.size(2)},
-                                      kernels::data<T>(dy), kernels::data<cpu::Acc<T>>(dgate), kernels::num_threads());
+                                      kernels::data<T>(dy), kernels::data<cpu::Acc<T>>(dgate), threads_for(y.numel()));
     });
     return {dout, dy, dgate.to(gate.scalar_type()), at::Tensor()};
   }

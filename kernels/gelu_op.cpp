@@ -15,7 +15,7 @@ struct GeluTanh : torch::autograd::Function<GeluTanh> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& u) {
     auto y = at::empty_like(u);
     kernels::dispatch("gelu_tanh", u.scalar_type(), [&]<class T>(T) {
-      cpu::gelu_tanh_forward<T>(u.numel(), kernels::data<T>(u), kernels::data<T>(y), kernels::num_threads());
+      cpu::gelu_tanh_forward<T>(u.numel(), kernels::data<T>(u), kernels::data<T>(y), threads_for(u.numel()));
     });
     ctx->save_for_backward({u});
     return y;
@@ -26,7 +26,7 @@ struct GeluTanh : torch::autograd::Function<GeluTanh> {
     auto du = at::empty_like(u);
     kernels::dispatch("gelu_tanh", u.scalar_type(), [&]<class T>(T) {
       cpu::gelu_tanh_backward<T>(u.numel(), kernels::data<T>(dy), kernels::data<T>(u), kernels::data<T>(du),
-                                 kernels::num_threads());
+                                 threads_for(u.numel()));
     });
     return {du};
   }

@@ -21,7 +21,7 @@ struct ModulatedNorm : torch::autograd::Function<ModulatedNorm> {
     kernels::dispatch("modulated_layer_norm", x.scalar_type(), [&]<class T>(T) {
       cpu::modulated_norm_forward<T>(runs_of(x, factor, table_row), channels, kernels::data<T>(x),
                                      {kernels::data<T>(factor), channels}, {kernels::data<T>(shift), channels}, eps,
-                                     kernels::data<T>(y), kernels::data<cpu::Acc<T>>(stats), kernels::num_threads());
+                                     kernels::data<T>(y), kernels::data<cpu::Acc<T>>(stats), threads_for(x.numel()));
     });
     ctx->save_for_backward({x, factor, table_row, stats});
     return y;
@@ -39,7 +39,7 @@ struct ModulatedNorm : torch::autograd::Function<ModulatedNorm> {
       cpu::modulated_norm_backward<T>(runs_of(x, factor, table_row), channels, table_rows, kernels::data<T>(dy),
                                       kernels::data<T>(x), {kernels::data<T>(factor), channels},
                                       kernels::data<A>(stats), kernels::data<T>(dx), kernels::data<A>(dfactor),
-                                      kernels::data<A>(dshift), kernels::num_threads());
+                                      kernels::data<A>(dshift), threads_for(x.numel()));
     });
     return {dx, dfactor.to(x.scalar_type()), dshift.to(x.scalar_type()), at::Tensor(), at::Tensor()};
   }

@@ -5,6 +5,7 @@
 
 #include "kernels/row_kernels.h"
 #include "kernels/simd.h"
+#include "kernels/threads.h"
 
 namespace troupe::kernels::cpu {
 namespace {
@@ -18,7 +19,7 @@ using simd::Vec;
 template <class A>
 void sum_runs(const std::vector<RowRun>& runs, std::int64_t channels, std::int64_t table_rows, const A* parts, A* total,
               int threads) {
-  simd::parallel(channels, threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel(channels, threads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = 0; r < table_rows; ++r)
       std::fill(total + r * channels + begin, total + r * channels + end, A{});
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -141,7 +142,7 @@ TROUPE_INLINE void rms_row_backward(std::int64_t n, const T* dy, const T* x, con
 template <class T>
 void modulated_norm_forward(const std::vector<RowRun>& runs, std::int64_t channels, const T* x, Table<T> factor,
                             Table<T> shift, double eps, T* y, Acc<T>* stats, int threads) {
-  simd::parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
     with_best_isa([&]() TROUPE_LAMBDA {
       for (auto i = begin; i < end; ++i) {
         const auto& run = runs[static_cast<std::size_t>(i)];
@@ -161,7 +162,7 @@ void modulated_norm_backward(const std::vector<RowRun>& runs, std::int64_t chann
                              Acc<T>* dshift, int threads) {
   const auto count = static_cast<std::int64_t>(runs.size());
   std::vector<Acc<T>> factor_parts(runs.size() * static_cast<std::size_t>(channels)), shift_parts(factor_parts.size());
-  simd::parallel(count, threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel(count, threads, [&](std::int64_t begin, std::int64_t end) {
     with_best_isa([&]() TROUPE_LAMBDA {
       for (auto i = begin; i < end; ++i) {
         const auto& run = runs[static_cast<std::size_t>(i)];
@@ -180,7 +181,7 @@ void modulated_norm_backward(const std::vector<RowRun>& runs, std::int64_t chann
 template <class T>
 void rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, const T* gain, double eps,
                       const Rotation<T>& rotation, T* y, Acc<T>* rstd, int threads) {
-  simd::parallel(rows, threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel(rows, threads, [&](std::int64_t begin, std::int64_t end) {
     std::vector<Acc<T>> scratch(static_cast<std::size_t>(channels));
     with_best_isa([&]() TROUPE_LAMBDA {
       for (auto row = begin; row < end; ++row) {
@@ -197,7 +198,7 @@ void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, co
                        const Acc<T>* rstd, const Rotation<T>& rotation, T* dx, Acc<T>* dgain, int threads) {
   const auto runs = row_runs(1, rows, nullptr, 1, false);
   std::vector<Acc<T>> parts(runs.size() * static_cast<std::size_t>(channels));
-  simd::parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
     std::vector<Acc<T>> scratch(static_cast<std::size_t>(channels));
     with_best_isa([&]() TROUPE_LAMBDA {
       for (auto i = begin; i < end; ++i) {
@@ -213,6 +214,24 @@ void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, co
   sum_runs(runs, channels, 1, parts.data(), dgain, threads);
 }
 
+template <class T>
+void sum_rows(std::int64_t rows, std::int64_t channels, const T* x, Acc<T>* sum, int threads) {
+  using A = Acc<T>;
+  // columns are shared, so that each sum has one order
+  constexpr std::int64_t kColumns = 4 * simd::kWidth<A>;
+  parallel_blocks(channels, kColumns, threads, [&](std::int64_t begin, std::int64_t end) {
+    with_best_isa([&]() TROUPE_LAMBDA {
+      std::fill(sum + begin, sum + end, A{});
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const T* from = x + row * channels + begin;
+        each_vector<A>(end - begin, [&](std::int64_t i, std::int64_t count) TROUPE_LAMBDA {
+          store(sum + begin + i, Vec<A>(load(sum + begin + i, count) + load(from + i, count)), count);
+        });
+      }
+    });
+  });
+}
+
 #define TROUPE_NORM_KERNELS(T)                                                                                         \
   template void modulated_norm_forward<T>(const std::vector<RowRun>&, std::int64_t, const T*, Table<T>, Table<T>,      \
                                           double, T*, Acc<T>*, int);                                                   \
@@ -221,7 +240,8 @@ void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, co
   template void rms_norm_forward<T>(std::int64_t, std::int64_t, const T*, const T*, double, const Rotation<T>&, T*,    \
                                     Acc<T>*, int);                                                                     \
   template void rms_norm_backward<T>(std::int64_t, std::int64_t, const T*, const T*, const T*, const Acc<T>*,          \
-                                     const Rotation<T>&, T*, Acc<T>*, int);
+                                     const Rotation<T>&, T*, Acc<T>*, int);                                            \
+  template void sum_rows<T>(std::int64_t, std::int64_t, const T*, Acc<T>*, int);
 TROUPE_NORM_KERNELS(float)
 TROUPE_NORM_KERNELS(double)
 TROUPE_NORM_KERNELS(simd::Bf16)

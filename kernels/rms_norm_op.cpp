@@ -28,7 +28,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     kernels::dispatch("rms_norm", x.scalar_type(), [&]<class T>(T) {
       cpu::rms_norm_forward<T>(rows, channels, kernels::data<T>(x), kernels::data<T>(gain), eps,
                                rotation_of<T>(cos, sin), kernels::data<T>(y), kernels::data<cpu::Acc<T>>(rstd),
-                               kernels::num_threads());
+                               threads_for(x.numel()));
     });
     ctx->save_for_backward({x, gain, cos, sin, rstd});
     return y;
@@ -43,7 +43,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
       using A = cpu::Acc<T>;
       cpu::rms_norm_backward<T>(x.size(0) * x.size(1), x.size(2), kernels::data<T>(dy), kernels::data<T>(x),
                                 kernels::data<T>(gain), kernels::data<A>(rstd), rotation_of<T>(saved[2], saved[3]),
-                                kernels::data<T>(dx), kernels::data<A>(dgain), kernels::num_threads());
+                                kernels::data<T>(dx), kernels::data<A>(dgain), threads_for(x.numel()));
     });
     return {dx, dgain.to(gain.scalar_type()), at::Tensor(), at::Tensor(), at::Tensor()};
   }

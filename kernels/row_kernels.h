@@ -80,8 +80,12 @@ void gelu_tanh_forward(std::int64_t count, const T* u, T* y, int threads);
 template <class T>
 void gelu_tanh_backward(std::int64_t count, const T* dy, const T* u, T* du, int threads);
 
-/// y[row] = round(x[row] + bias), x in A.
+/// y[row] = round(x[row] + bias), x in A or in T.
+template <class T, class S>
+void add_bias(std::int64_t rows, std::int64_t channels, const S* x, const T* bias, T* y, int threads);
+
+/// sum [channels] of all rows, in A.
 template <class T>
-void add_bias(std::int64_t rows, std::int64_t channels, const Acc<T>* x, const T* bias, T* y, int threads);
+void sum_rows(std::int64_t rows, std::int64_t channels, const T* x, Acc<T>* sum, int threads);
 
 }  // namespace troupe::kernels::cpu

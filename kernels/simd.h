@@ -110,17 +110,4 @@ TROUPE_INLINE Vec<double> exp(Vec<double> x) {
   return x;
 }
 
-/// body(begin, end) over [0, n) in contiguous parts, one for each thread. The parts must not depend on each other.
-/// OpenMP's threads, as ATen uses them. body must not throw.
-template <class F>
-void parallel(std::int64_t n, int threads, const F& body) {
-  const std::int64_t parts = threads < 1 ? 1 : threads < n ? threads : n;
-  if (parts <= 1) {
-    if (n > 0) body(std::int64_t{0}, n);
-    return;
-  }
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
-  for (std::int64_t p = 0; p < parts; ++p) body(n * p / parts, n * (p + 1) / parts);
-}
-
 }  // namespace troupe::kernels::simd

@@ -4,8 +4,51 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "kernels/threads.h"
 
 namespace troupe::model {
+namespace {
+
+/// Elements that one thread takes at a time.
+constexpr std::int64_t kRunElements = 16384;
+
+/// The constants of one update, in f32.
+struct Update {
+  float grad_scale, keep, b1, one_minus_b1, b2, one_minus_b2, step, root, eps;
+};
+
+// A function of its own with restricted pointers: the compiler vectorises it, which it does not in a lambda.
+void update_run(float* __restrict__ p_, float* __restrict__ m_, float* __restrict__ v_, const float* __restrict__ g_,
+                std::int64_t n, const Update& u) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float g = g_[i] * u.grad_scale;
+    const float mi = u.b1 * m_[i] + u.one_minus_b1 * g;
+    const float vi = u.b2 * v_[i] + u.one_minus_b2 * g * g;
+    m_[i] = mi;
+    v_[i] = vi;
+    p_[i] = p_[i] * u.keep - u.step * mi / (std::sqrt(vi) / u.root + u.eps);
+  }
+}
+
+void add_run(float* __restrict__ sum, const float* __restrict__ x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+
+/// Of at most 1024 elements.
+double block_square(const float* block, std::size_t n) {
+  constexpr std::size_t kLanes = 8;
+  const std::size_t whole = n / kLanes * kLanes;
+  double lanes[kLanes] = {};
+  for (std::size_t i = 0; i < whole; i += kLanes) {
+    for (std::size_t j = 0; j < kLanes; ++j)
+      lanes[j] += static_cast<double>(block[i + j]) * static_cast<double>(block[i + j]);
+  }
+  for (std::size_t i = whole; i < n; ++i)
+    lanes[i - whole] += static_cast<double>(block[i]) * static_cast<double>(block[i]);
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+}  // namespace
 
 void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, std::span<const float> grad,
                 float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
@@ -14,51 +57,45 @@ void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, 
   TROUPE_CHECK(update >= 1, "updates are counted from 1");
   const double correction1 = 1.0 - std::pow(options.beta1, static_cast<double>(update));
   const double correction2 = 1.0 - std::pow(options.beta2, static_cast<double>(update));
-  const auto keep = static_cast<float>(1.0 - lr * options.weight_decay);
-  const auto b1 = static_cast<float>(options.beta1), one_minus_b1 = static_cast<float>(1.0 - options.beta1);
-  const auto b2 = static_cast<float>(options.beta2), one_minus_b2 = static_cast<float>(1.0 - options.beta2);
-  const auto step = static_cast<float>(lr / correction1);
-  const auto root = static_cast<float>(std::sqrt(correction2));
-  const auto eps = static_cast<float>(options.eps);
-
-  float* __restrict__ p_ = param.data();
-  float* __restrict__ m_ = m.data();
-  float* __restrict__ v_ = v.data();
-  const float* __restrict__ g_ = grad.data();
-  const std::size_t n = param.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    const float g = g_[i] * grad_scale;
-    const float mi = b1 * m_[i] + one_minus_b1 * g;
-    const float vi = b2 * v_[i] + one_minus_b2 * g * g;
-    m_[i] = mi;
-    v_[i] = vi;
-    p_[i] = p_[i] * keep - step * mi / (std::sqrt(vi) / root + eps);
-  }
+  const Update update_of{.grad_scale = grad_scale,
+                         .keep = static_cast<float>(1.0 - lr * options.weight_decay),
+                         .b1 = static_cast<float>(options.beta1),
+                         .one_minus_b1 = static_cast<float>(1.0 - options.beta1),
+                         .b2 = static_cast<float>(options.beta2),
+                         .one_minus_b2 = static_cast<float>(1.0 - options.beta2),
+                         .step = static_cast<float>(lr / correction1),
+                         .root = static_cast<float>(std::sqrt(correction2)),
+                         .eps = static_cast<float>(options.eps)};
+  const auto n = static_cast<std::int64_t>(param.size());
+  kernels::parallel_blocks(n, kRunElements, kernels::threads_for(n), [&](std::int64_t begin, std::int64_t end) {
+    update_run(param.data() + begin, m.data() + begin, v.data() + begin, grad.data() + begin, end - begin, update_of);
+  });
 }
 
 double sum_of_squares(std::span<const float> x) {
-  constexpr std::size_t kBlock = 1024, kLanes = 8;
+  constexpr std::size_t kBlock = 1024, kBlocks = 512;
   double total = 0;
-  for (std::size_t begin = 0; begin < x.size(); begin += kBlock) {
-    const std::size_t n = std::min(kBlock, x.size() - begin), whole = n / kLanes * kLanes;
-    const float* block = x.data() + begin;
-    double lanes[kLanes] = {};
-    for (std::size_t i = 0; i < whole; i += kLanes) {
-      for (std::size_t j = 0; j < kLanes; ++j)
-        lanes[j] += static_cast<double>(block[i + j]) * static_cast<double>(block[i + j]);
-    }
-    for (std::size_t i = whole; i < n; ++i)
-      lanes[i - whole] += static_cast<double>(block[i]) * static_cast<double>(block[i]);
-    total += ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+  // the threads' share of a run of blocks waits in `sums`, then is added in order
+  double sums[kBlocks];
+  for (std::size_t begin = 0; begin < x.size(); begin += kBlocks * kBlock) {
+    const std::size_t n = std::min(kBlocks * kBlock, x.size() - begin), blocks = (n + kBlock - 1) / kBlock;
+    const float* run = x.data() + begin;
+    kernels::parallel(static_cast<std::int64_t>(blocks), kernels::threads_for(static_cast<std::int64_t>(n)),
+                      [&](std::int64_t first, std::int64_t last) {
+                        for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i)
+                          sums[i] = block_square(run + i * kBlock, std::min(kBlock, n - i * kBlock));
+                      });
+    for (std::size_t i = 0; i < blocks; ++i) total += sums[i];
   }
   return total;
 }
 
 void add_to(std::span<float> sum, std::span<const float> x) {
   TROUPE_CHECK(sum.size() == x.size(), "one length for both");
-  float* __restrict__ s = sum.data();
-  const float* __restrict__ a = x.data();
-  for (std::size_t i = 0; i < sum.size(); ++i) s[i] += a[i];
+  const auto n = static_cast<std::int64_t>(sum.size());
+  kernels::parallel_blocks(n, kRunElements, kernels::threads_for(n), [&](std::int64_t begin, std::int64_t end) {
+    add_run(sum.data() + begin, x.data() + begin, end - begin);
+  });
 }
 
 float clip_factor(double norm, double limit) {

@@ -1,8 +1,8 @@
 #include <ATen/ATen.h>
 
+#include "kernels/attention.h"
 #include "kernels/gated_residual.h"
 #include "kernels/gelu.h"
-#include "kernels/linear.h"
 #include "kernels/modulated_norm.h"
 #include "kernels/rms_norm.h"
 #include "model/wan/dit.h"

@@ -1,6 +1,7 @@
 // Gated residual, tanh-GELU, linear layers and attention against ATen in f64, values and gradients.
 #include <gtest/gtest.h>
 
+#include "kernels/attention.h"
 #include "kernels/gated_residual.h"
 #include "kernels/gelu.h"
 #include "kernels/linear.h"
@@ -78,6 +79,21 @@ TEST(GatedResidualTest, TheNumberOfThreadsChangesNoBit) {
   const auto rows = at::arange(300, at::TensorOptions().dtype(at::kInt)).div(60, "floor").to(at::kInt);
   expect_same_bits_for_any_threads([&](const Tensors& in) { return gated_residual(in[0], in[1], in[2], rows); },
                                    {at::randn({1, 300, 64}), at::randn({1, 300, 64}), at::randn({1, 5, 64})});
+}
+
+TEST(LinearTest, TheNumberOfThreadsChangesNoBit) {
+  expect_same_bits_for_any_threads([](const Tensors& in) { return linear_product(in[0], in[1], in[2]); },
+                                   {at::randn({700, 96}), at::randn({300, 96}), at::randn({300})});
+}
+
+TEST(AttentionTest, TheNumberOfThreadsChangesNoBit) {
+  expect_same_bits_for_any_threads([](const Tensors& in) { return attention(in[0], in[1], in[2]); },
+                                   {at::randn({2, 300, 3, 16}), at::randn({2, 70, 3, 16}), at::randn({2, 70, 3, 16})});
+}
+
+TEST(AttentionTest, ShapesThatDoNotFitAreRefused) {
+  EXPECT_THROW(attention(at::ones({1, 2, 3, 4}), at::ones({1, 5, 3, 4}), at::ones({1, 6, 3, 4})), c10::Error);
+  EXPECT_THROW(attention(at::ones({1, 2, 3, 4}), at::ones({1, 5, 2, 4}), at::ones({1, 5, 2, 4})), c10::Error);
 }
 
 TEST(LinearTest, FrozenWeightsGetNoGradientAndInputsStillDo) {

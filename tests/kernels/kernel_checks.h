@@ -1,7 +1,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -9,6 +8,7 @@
 #include <ostream>
 #include <vector>
 
+#include "kernels/threads.h"
 #include "tests/support/visible.h"
 
 namespace troupe::testing {
@@ -56,12 +56,11 @@ inline void expect_matches_f64(const Operator& fused, const Operator& composed, 
 /// The same bits in f32 with one and with three threads.
 inline void expect_same_bits_for_any_threads(const Operator& op, Tensors inputs) {
   for (auto& input : inputs) input = input.to(at::kFloat);
-  const int before = at::get_num_threads();
-  at::set_num_threads(1);
+  kernels::set_num_threads(1);
   const auto one = run_operator(op, inputs);
-  at::set_num_threads(3);
+  kernels::set_num_threads(3);
   const auto three = run_operator(op, inputs);
-  at::set_num_threads(before);
+  kernels::set_num_threads(0);
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(at::equal(one[i], three[i])) << "output " << i;
 }
 

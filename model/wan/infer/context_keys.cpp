@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "kernels/linear.h"
+#include "kernels/attention.h"
+#include "kernels/product.h"
 #include "model/wan/dit_parts.h"
 #include "model/wan/layers.h"
 
@@ -65,8 +66,7 @@ at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BLHD, const at::
   if (!mask.defined()) return attention(q_BTHD, k, v);
   // the masked form of what attention() does
   const auto dtype = q_BTHD.scalar_type();
-  const bool widen = q_BTHD.is_cpu() && dtype == at::kBFloat16 && computes_bf16_in_f32();
-  const auto product = widen ? at::kFloat : dtype;
+  const auto product = q_BTHD.is_cpu() ? product_dtype(dtype) : dtype;
   const auto heads_first = [product](const at::Tensor& x) { return x.to(product).transpose(1, 2); };
   return at::scaled_dot_product_attention(heads_first(q_BTHD), heads_first(k), heads_first(v), mask.to(product))
       .transpose(1, 2)

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/linear.h"
+#include "kernels/product.h"
 
 namespace troupe::model {
 namespace {
@@ -20,7 +20,7 @@ bool is_reduced(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 |
 /// twice as long (measured on avx512_bf16). The same numbers: bf16 products are exact in f32, where either sums.
 template <class Conv>
 at::Tensor fast_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Conv conv) {
-  if (x.scalar_type() != at::kBFloat16 || !x.is_cpu() || !computes_bf16_in_f32()) return conv(x, weight, bias);
+  if (x.scalar_type() != at::kBFloat16 || !x.is_cpu() || has_bf16_tiles()) return conv(x, weight, bias);
   return conv(x.to(at::kFloat), weight.to(at::kFloat), bias.to(at::kFloat)).to(at::kBFloat16);
 }
 

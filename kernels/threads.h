@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/namespaces.h"
+
+namespace troupe::kernels {
+
+/// Threads that kernels called from the calling thread may share their work among. Until set_num_threads was called
+/// there: LibTorch's number (at::get_num_threads()). 1 inside a part of run_parts and inside a parallel region of
+/// others. Results never depend on it: work is cut by shape alone.
+int num_threads() noexcept;
+/// For the calling thread; 0: LibTorch's number again.
+void set_num_threads(int threads) noexcept;
+
+/// Threads for work on that many elements: so many that each has `grain`, a few microseconds' worth, and no more than
+/// num_threads().
+inline int threads_for(std::int64_t elements, std::int64_t grain = 16384) {
+  const std::int64_t wanted = elements / grain;
+  return wanted <= 1 ? 1 : wanted < num_threads() ? static_cast<int>(wanted) : num_threads();
+}
+
+/// The part [begin, end) number `part` of `parts` equal ones of [0, n).
+struct Range {
+  std::int64_t begin, end;
+};
+constexpr Range part_of(std::int64_t n, std::int64_t part, std::int64_t parts) {
+  return {n * part / parts, n * (part + 1) / parts};
+}
+
+/// Calls body(context, part) for every part in [0, parts), each once, in any order, on at most `threads` threads of
+/// which the caller is one, and returns when all have ended. Parts must not depend on each other. They see the caller's
+/// floating-point modes (rounding, subnormal numbers). The first exception that a part throws is thrown again once all
+/// have ended. OpenMP's threads, which LibTorch uses too; built without OpenMP (clang), the caller does everything.
+void run_parts(std::int64_t parts, int threads, void (*body)(const void* context, std::int64_t part),
+               const void* context);
+
+/// run_parts with body(part).
+template <class F>
+void each_part(std::int64_t parts, int threads, const F& body) {
+  run_parts(
+      parts, threads, [](const void* f, std::int64_t part) { (*static_cast<const F*>(f))(part); }, &body);
+}
+
+/// body(begin, end) over [0, n) in contiguous ranges, one for each thread.
+template <class F>
+void parallel(std::int64_t n, int threads, const F& body) {
+  const std::int64_t parts = threads < 1 ? 1 : threads < n ? threads : n;
+  if (n <= 0) return;
+  each_part(parts, threads, [&](std::int64_t part) {
+    const Range range = part_of(n, part, parts);
+    body(range.begin, range.end);
+  });
+}
+
+/// body(begin, end) over [0, n) in contiguous ranges, one for each thread, that begin at multiples of `block`.
+template <class F>
+void parallel_blocks(std::int64_t n, std::int64_t block, int threads, const F& body) {
+  parallel((n + block - 1) / block, threads,
+           [&](std::int64_t begin, std::int64_t end) { body(begin * block, end * block < n ? end * block : n); });
+}
+
+}  // namespace troupe::kernels
