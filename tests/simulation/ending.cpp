@@ -112,8 +112,10 @@ void World::judge_end() {
   const bool is_as_told = times_told_to_end_ > 0 && (*exit_code_ == 75 || *exit_code_ == 130);
   if (*exit_code_ == 4 ? !may_fail(job.failure()) : *exit_code_ != 0 && !is_as_told)
     breach(fmt::format("the job ended with {}: {}", *exit_code_, job.failure()));
-  if (*exit_code_ == 0 && times_told_to_end_ == 0 && job.checkpoints().committed_step() != schedule_.steps)
-    breach(fmt::format("done at step {}", job.checkpoints().committed_step()));
+  // Whoever told it to end: it is done when its last step is on disk, and only then.
+  const std::int64_t on_disk = job.checkpoints().committed_step();
+  if (*exit_code_ != 4 && (*exit_code_ == 0) != (on_disk == schedule_.steps))
+    breach(fmt::format("the job ended with {}, and step {} of {} is on disk", *exit_code_, on_disk, schedule_.steps));
   const SimTime written_by = clock_.now() + 60s;
   while (!service_->wait_until_written(0ms) && go_on(written_by)) continue;
   if (!service_->wait_until_written(0ms)) breach("the controller has not written everything 60 s after the job's end");

@@ -349,7 +349,8 @@ void JobController::tick_stopping(TimePoint now) {
   }
   // A commit that hangs is given up like an actor that does not end.
   if (!actors_.all_ended() || (checkpoints_.newest_is_open() && kill_rounds_ <= kKillRounds)) return;
-  const bool cut_short = interrupted_ && step_ < setup_.config.training.steps;
+  // A step that was trained and is on no disk is not done.
+  const bool cut_short = interrupted_ && checkpoints_.committed_step() < setup_.config.training.steps;
   set_state(!failure_.empty()             ? JobState::failed
             : !cut_short                  ? JobState::done
             : interrupted_->is_preemption ? JobState::preempted

@@ -240,33 +240,6 @@ TEST_F(JobControllerTest, AGroupThatHasLostARankIsNotUpWhenTheOthersSaySo) {
   EXPECT_EQ(job->state(), JobState::recovering);
 }
 
-TEST_F(JobControllerTest, AnInterruptFinishesTheStepAndAsksForACheckpoint) {
-  begin();
-  job->interrupt({.why = "SIGINT"}, now);
-  EXPECT_EQ(effects.take<Finish>().size(), 2u);
-  EXPECT_EQ(job->state(), JobState::draining);
-  job->interrupt({.why = "SIGINT"}, now);
-  EXPECT_EQ(effects.take<Stop>().size(), 5u) << "the second one does not wait";
-  for (const char* actor : {"checkpointer/0", "decoder/0", "decoder/1", "learner/0", "learner/1"}) died(actor, 0, 15);
-  pass(0ms);
-  EXPECT_EQ(job->exit_code(), 130);
-}
-
-TEST_F(JobControllerTest, ASchedulerMayStartTheJobAgainAndAPersonMayNot) {
-  for (const auto& [interrupts, code] : std::vector<std::pair<std::vector<Interrupt>, int>>{
-           {{{.why = "SIGTERM", .is_preemption = true}}, 75},
-           {{{.why = "SIGINT"}}, 130},
-           {{{.why = "SIGTERM", .is_preemption = true}, {.why = "SIGTERM", .is_preemption = true}}, 130}}) {
-    effects = {};
-    job = std::make_unique<JobController>(setup, *db, effects);
-    job->start(now);
-    for (const Interrupt& interrupt : interrupts) job->interrupt(interrupt, now);
-    for (const char* actor : {"checkpointer/0", "decoder/0", "decoder/1", "learner/0", "learner/1"}) died(actor, 0, 15);
-    pass(0ms);
-    EXPECT_EQ(job->exit_code(), code) << interrupts.size() << " times " << interrupts[0].why;
-  }
-}
-
 TEST_F(JobControllerTest, ACheckpointThatHangsIsGivenUpAfterThreeAttempts) {
   const std::uint64_t fence = begin();
   const auto timeout = to_milliseconds(setup.config.checkpoint.timeout) + 1s;
@@ -426,19 +399,6 @@ TEST_F(JobControllerTest, AFatalErrorOfARankFailsTheJob) {
   EXPECT_EQ(job->failure(), "learner/1: 10 steps in a row were non-finite");
   EXPECT_EQ(effects.events.back(), "failed: learner/1: 10 steps in a row were non-finite");
   EXPECT_EQ(job->state(), JobState::stopping);
-}
-
-TEST_F(JobControllerTest, ACheckpointThatCommitsWhileTheJobDrainsLeavesItDraining) {
-  const std::uint64_t fence = begin();
-  job->interrupt({.why = "SIGINT"}, now);
-  for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
-  const auto begun = effects.take<CheckpointBegin>().at(0).second;
-  const auto written = write_bias_checkpoint(begun.directory, 10, fence, 2);
-  job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence, .manifest_hash = written.manifest_hash},
-              now);
-  EXPECT_EQ(job->checkpoints().committed_step(), 10);
-  EXPECT_EQ(db->committed_step().value(), 10);
-  EXPECT_EQ(db->job_state().value(), "DRAINING");
 }
 
 TEST_F(JobControllerTest, RanksThatCannotReadACheckpointGoBackToTheOneBefore) {
