@@ -382,7 +382,11 @@ void JobController::tick(TimePoint now) {
     if (ActorRecord* writer = actors_.find("checkpointer/0"))
       launcher_.send_stop(*writer, std::chrono::milliseconds(0), "stuck");
   }
-  if (forms_when_settled_ && !checkpoints_.newest_is_open()) form_group(*std::exchange(forms_when_settled_, {}), now);
+  if (forms_when_settled_ && !checkpoints_.newest_is_open()) {
+    const std::string reason = *std::exchange(forms_when_settled_, {});
+    // Of one that is gone meanwhile, the return forms the group.
+    if (actors_.all_up("learner")) form_group(reason, now);
+  }
   const bool trains = state_ == JobState::running || state_ == JobState::draining;
   if (const auto reason = group_.watch(trains && !checkpoints_.is_writing(), now)) form_group(*reason, now);
 }

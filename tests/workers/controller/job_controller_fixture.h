@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/bias_checkpoint.h"
 #include "tests/support/scratch_folder.h"
+#include "workers/checkpoint/commit.h"
 #include "workers/controller/job_controller.h"
 
 namespace troupe::testing {
@@ -148,6 +150,21 @@ struct JobControllerTest : ::testing::Test {
     group_up(fence);
     effects.sent.clear();
     return fence;
+  }
+
+  /// A job that goes on at the last of these checkpoints: everything is up and asked to form the group of this plan.
+  GroupPlan begin_at_checkpoints(const std::vector<std::int64_t>& steps) {
+    const std::string checkpoints = setup.run.checkpoints();
+    for (const std::int64_t step : steps) {
+      write_bias_checkpoint(checkpoints + "/" + checkpoint_tmp_name(step, 1), step, 1, 2);
+      commit_checkpoint(checkpoints, checkpoints + "/" + checkpoint_tmp_name(step, 1), step).value();
+    }
+    setup.resume_step = steps.back();
+    setup.resume_checkpoint = checkpoints + "/" + checkpoint_name(steps.back());
+    job = std::make_unique<JobController>(setup, *db, effects);
+    job->start(now);
+    for (const char* actor : {"checkpointer/0", "decoder/0", "decoder/1", "learner/0", "learner/1"}) up(actor);
+    return effects.take<GroupPlan>().at(0).second;
   }
 
   const ScratchFolder scratch;

@@ -403,16 +403,7 @@ TEST_F(JobControllerTest, AFatalErrorOfARankFailsTheJob) {
 
 TEST_F(JobControllerTest, RanksThatCannotReadACheckpointGoBackToTheOneBefore) {
   const std::string checkpoints = setup.run.checkpoints();
-  for (const std::int64_t step : {10, 20}) {
-    write_bias_checkpoint(checkpoints + "/" + checkpoint_tmp_name(step, 1), step, 1, 2);
-    commit_checkpoint(checkpoints, checkpoints + "/" + checkpoint_tmp_name(step, 1), step).value();
-  }
-  setup.resume_step = 20;
-  setup.resume_checkpoint = checkpoints + "/step_000020";
-  job = std::make_unique<JobController>(setup, *db, effects);
-  job->start(now);
-  for (const char* actor : {"checkpointer/0", "decoder/0", "decoder/1", "learner/0", "learner/1"}) up(actor);
-  const auto plan = effects.take<GroupPlan>().at(0).second;
+  const auto plan = begin_at_checkpoints({10, 20});
   ASSERT_EQ(plan.resume_step, 20);
   for (const char* rank : {"learner/0", "learner/1"})
     job->handle(rank, GroupAbort{.actor = rank, .fence = plan.fence, .reason = "a byte changed", .damaged_step = 20},
@@ -431,6 +422,20 @@ TEST_F(JobControllerTest, RanksThatCannotReadACheckpointGoBackToTheOneBefore) {
               now);
   pass(100ms);
   EXPECT_THAT(job->failure(), ::testing::HasSubstr("step 10 cannot be read: gone; there is none before it"));
+}
+
+TEST_F(JobControllerTest, BehindADamagedCheckpointTheGroupWaitsForARankThatIsGone) {
+  const auto plan = begin_at_checkpoints({10, 20});
+  died("learner/1", 0);
+  job->handle("learner/0",
+              GroupAbort{.actor = "learner/0", .fence = plan.fence, .reason = "a byte changed", .damaged_step = 20},
+              now);
+  pass(100ms);
+  EXPECT_THAT(effects.take<GroupPlan>(), ::testing::IsEmpty());
+  up("learner/1", 1);
+  const auto plans = effects.take<GroupPlan>();
+  ASSERT_THAT(plans, ::testing::SizeIs(2));
+  EXPECT_EQ(plans[1].second.resume_step, 10);
 }
 
 TEST_F(JobControllerTest, WhatRankZeroSaysOfItsSnapshotGoesToTheCheckpointer) {
