@@ -175,7 +175,8 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
       TROUPE_ASSIGN(result, executor.run(*form, plan, batch, weight));
       return {};
     }
-    UnitTape tape(plan.network(), batch, weight, options_.recompute ? TapeMode::recompute : TapeMode::keep);
+    UnitTape tape(plan.network(), batch, weight, options_.recompute ? TapeMode::recompute : TapeMode::keep,
+                  &unit_memory_);
     TROUPE_TRY(executor.run(plan.schedule(ScheduleMode::train, params_->held()), tape, ScheduleMode::train));
     result = tape.result();
     return {};
@@ -189,7 +190,7 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
 Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {
   TROUPE_TRY(check_ready("forward"));
   ObjectivePlan& plan = plan_of(objective);
-  UnitTape tape(plan.network(), batch, 0, TapeMode::forward_only);
+  UnitTape tape(plan.network(), batch, 0, TapeMode::forward_only, &unit_memory_);
   TROUPE_TRY(run([&](Executor& executor) {
     return executor.run(plan.schedule(ScheduleMode::forward_only, params_->held()), tape, ScheduleMode::forward_only);
   }));

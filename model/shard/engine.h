@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "comm/collective/collective.h"
 #include "model/optim/adamw.h"
+#include "model/program/unit_memory.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/network.h"
 #include "model/shard/objective_plan.h"
@@ -217,6 +218,9 @@ class Engine {
   /// by unit * (G + 1) + slot + 1, made when first needed
   std::vector<std::optional<ParamView>> gradient_views_;
   std::map<const ObjectivePlan*, std::vector<ParamView>> manual_gradients_;
+
+  /// of the blocks' programs, over the steps
+  UnitMemory unit_memory_;
 
   bool has_state_ = false;
   bool has_gradients_ = false;

@@ -4,8 +4,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "model/program/keep_level.h"
 
 namespace troupe::model {
 
@@ -94,6 +99,13 @@ struct Outputs {
 };
 
 class ManualBackward;
+class UnitProgram;
+
+/// A block's recorded program, and what stands before its parameters' names. Null: there is none.
+struct BlockProgram {
+  std::shared_ptr<const UnitProgram> program;
+  std::string prefix;
+};
 
 /// A network as an ordered chain of units: a prologue, blocks, an epilogue. Functions over named parameter views: owns
 /// no parameters, so that the engine may keep them in shards and slots. Stateless and thread-safe.
@@ -108,6 +120,14 @@ class Network {
   /// Residual stream after block `index` (0-based among blocks). Must be bit-equal when run twice on the same inputs.
   virtual at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry,
                            const Batch& batch) const = 0;
+  /// The same function, forward and backward, as a recorded program for tensors of these shapes
+  /// (model/program/unit_program.h); null: it runs by autograd. `trained`: names of the parameters that are
+  /// differentiated.
+  virtual BlockProgram block_program(std::int64_t index, const ParamView& params, const Carry& carry,
+                                     const Batch& batch, KeepLevel keep, const std::set<std::string>& trained) const {
+    (void)index, (void)params, (void)carry, (void)batch, (void)keep, (void)trained;
+    return {};
+  }
   /// Loss, metrics and predictions from the last residual stream.
   virtual Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
   /// The same function with a manual backward (model/shard/manual_backward.h), owned by this network; null: there is

@@ -4,12 +4,18 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <set>
+#include <string>
 #include <utility>
 
 namespace troupe::model {
 
-UnitTape::UnitTape(const Network& network, const Batch& batch, double weight, TapeMode mode)
-    : network_(network), batch_(batch), weight_(weight), mode_(mode) {}
+UnitTape::UnitTape(const Network& network, const Batch& batch, double weight, TapeMode mode, UnitMemory* memory)
+    : network_(network),
+      batch_(batch),
+      weight_(weight),
+      mode_(mode),
+      memory_(memory == nullptr ? own_memory_ : *memory) {}
 
 bool UnitTape::is_differentiated(const at::Tensor& tensor) const {
   return tensor.defined() && tensor.is_floating_point();
@@ -64,7 +70,33 @@ std::vector<at::Tensor> UnitTape::run(int unit, const ParamView& params) {
   return {outputs_->loss};
 }
 
+bool UnitTape::forward_by_program(int unit, const ParamView& params) {
+  if (unit == 0 || unit == last_unit()) return false;
+  std::set<std::string> trained;
+  for (const auto& [name, tensor] : params.tensors()) {
+    if (tensor.requires_grad()) trained.insert(name);
+  }
+  const auto keep = mode_ == TapeMode::keep ? KeepLevel::all : KeepLevel::inputs;
+  const Carry carry{x_.back(), conditioning_};
+  const auto [program, prefix] = network_.block_program(unit - 1, params, carry, batch_, keep, trained);
+  if (!program) return false;
+  const bool has_backward = mode_ != TapeMode::forward_only;
+  // results of a backward's units lie apart; else two take turns
+  const auto x =
+      program->forward({carry.x, conditioning_, params.tensors(), prefix}, memory_, has_backward ? unit : unit % 2);
+  if (has_backward) program_runs_[unit] = {program, carry.x};
+  push_x(x);
+  return true;
+}
+
+void UnitTape::push_x(const at::Tensor& x) {
+  // only a backward that runs units again needs their inputs
+  if (mode_ != TapeMode::recompute) x_.clear();
+  x_.push_back(x);
+}
+
 void UnitTape::forward(int unit, const ParamView& params) {
+  if (forward_by_program(unit, params)) return;
   const auto outputs = run(unit, params);
   if (unit == last_unit()) return;
   if (unit == 0) {
@@ -73,9 +105,7 @@ void UnitTape::forward(int unit, const ParamView& params) {
     }
     conditioning_gradients_.resize(conditioning_.size());
   }
-  // only a backward that runs units again needs their inputs
-  if (mode_ != TapeMode::recompute) x_.clear();
-  x_.push_back(outputs.front().detach());
+  push_x(outputs.front().detach());
 }
 
 void UnitTape::backward(int unit, const ParamView& params, const ParamView& gradients) {
@@ -83,6 +113,9 @@ void UnitTape::backward(int unit, const ParamView& params, const ParamView& grad
   if (unit == last_unit()) seeds = {at::full({}, weight_, outputs_->loss.options())};
   // the output of this unit: its gradient has arrived
   if (mode_ == TapeMode::recompute && unit != last_unit()) x_.pop_back();
+  if (const auto run = program_runs_.extract(unit); !run.empty()) {
+    return backward_by_program(unit, run.mapped(), params, gradients);
+  }
   auto kept = kept_.extract(unit);
   auto recorded = kept.empty() ? record(unit, params) : std::move(kept.mapped());
   for (std::size_t i = 1; i < recorded.outputs.size(); ++i) {
@@ -91,6 +124,25 @@ void UnitTape::backward(int unit, const ParamView& params, const ParamView& grad
   }
   differentiate(recorded.outputs, seeds, recorded.leaves, params, gradients);
   if (unit == last_unit()) outputs_->loss = outputs_->loss.detach();
+}
+
+void UnitTape::backward_by_program(int unit, const ProgramRun& run, const ParamView& params,
+                                   const ParamView& gradients) {
+  if (!x_gradient_.defined()) {
+    for (const auto& [name, target] : gradients.tensors()) target.zero_();
+    return;
+  }
+  std::set<std::string> trained;
+  for (const auto& [name, target] : gradients.tensors()) trained.insert(name);
+  const Carry carry{run.x, conditioning_};
+  const auto program_for = [&](KeepLevel keep) {
+    return network_.block_program(unit - 1, params, carry, batch_, keep, trained);
+  };
+  auto block = program_for(mode_ == TapeMode::keep ? KeepLevel::all : KeepLevel::inputs);
+  // an objective that freezes the unit: what was kept is another program's
+  if (mode_ == TapeMode::keep && block.program != run.program) block = program_for(KeepLevel::inputs);
+  x_gradient_ = block.program->backward({run.x, conditioning_, params.tensors(), block.prefix}, x_gradient_,
+                                        {conditioning_gradients_, gradients.tensors()}, memory_, unit);
 }
 
 void UnitTape::differentiate(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& seeds,

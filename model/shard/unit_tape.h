@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "model/program/unit_memory.h"
+#include "model/program/unit_program.h"
 #include "model/shard/network.h"
 
 namespace troupe::model {
@@ -34,6 +37,9 @@ enum class TapeMode : std::uint8_t {
 /// differentiates it with autograd, and hands the gradients down. With TapeMode::keep forward records at once. The last
 /// unit is always recorded by its forward. Gradients of the conditioning are summed in f32 over the units, last unit
 /// first. Both modes do the same operations on the same values: same loss, same gradients, bit for bit.
+/// A block that has a program (Network::block_program) runs by it instead: with TapeMode::keep its forward keeps what
+/// its backward reads, else the backward runs it again. Same values up to rounding; parameter gradients are not rounded
+/// to the parameters' dtype first.
 ///
 /// Call forward for units 0..n-1 in order, then backward for n-1..0. Parameter views passed to a recorded forward
 /// and to backward are leaves that require grad and hold the same values as in forward; with `keep` they are the
@@ -42,8 +48,11 @@ enum class TapeMode : std::uint8_t {
 /// calling thread. Throws c10::Error when the network does.
 class UnitTape {
  public:
-  /// `weight` scales the loss's gradient. The batch must outlive the tape.
-  UnitTape(const Network& network, const Batch& batch, double weight, TapeMode mode);
+  /// `weight` scales the loss's gradient. The batch must outlive the tape. `memory`: of the blocks' programs, for one
+  /// tape at a time, so that the next micro-batch finds it warm; null: the tape's own.
+  UnitTape(const Network& network, const Batch& batch, double weight, TapeMode mode, UnitMemory* memory = nullptr);
+  UnitTape(const UnitTape&) = delete;
+  UnitTape& operator=(const UnitTape&) = delete;
 
   void forward(int unit, const ParamView& params);
   /// Writes d(weight * loss)/d(param) into `gradients`, which has the names and shapes of the parameters that are
@@ -66,12 +75,21 @@ class UnitTape {
     /// x, and of the prologue its conditioning; of the last unit the loss
     std::vector<at::Tensor> outputs;
   };
+  /// One run of a block by its program.
+  struct ProgramRun {
+    std::shared_ptr<const UnitProgram> program;
+    at::Tensor x;
+  };
   int last_unit() const { return static_cast<int>(network_.units().size()) - 1; }
   bool is_differentiated(const at::Tensor& tensor) const;
   Leaves make_leaves(const at::Tensor& x) const;
   Recorded record(int unit, const ParamView& params);
   /// The unit's outputs, recorded or not as the mode says.
   std::vector<at::Tensor> run(int unit, const ParamView& params);
+  /// Whether the unit is a block that has a program, which then has run.
+  bool forward_by_program(int unit, const ParamView& params);
+  void backward_by_program(int unit, const ProgramRun& run, const ParamView& params, const ParamView& gradients);
+  void push_x(const at::Tensor& x);
   void differentiate(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& seeds, const Leaves& leaves,
                      const ParamView& params, const ParamView& gradients);
 
@@ -79,12 +97,16 @@ class UnitTape {
   const Batch& batch_;
   const double weight_;
   const TapeMode mode_;
+  UnitMemory own_memory_;
+  UnitMemory& memory_;
   /// the prologue's, detached; every later unit reads it
   std::vector<at::Tensor> conditioning_;
   /// recompute: x_[u] is the input of unit u + 1; else the next unit's alone
   std::vector<at::Tensor> x_;
   /// recorded graphs by unit, until its backward
   std::map<int, Recorded> kept_;
+  /// runs of programs by unit, until its backward
+  std::map<int, ProgramRun> program_runs_;
   std::optional<Outputs> outputs_;
   at::Tensor x_gradient_;
   /// f32; undefined until something flows

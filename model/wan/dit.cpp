@@ -5,6 +5,7 @@
 #include "kernels/modulated_norm.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/dit_parts.h"
+#include "model/wan/dit_program.h"
 #include "model/wan/layers.h"
 #include "model/wan/lora.h"
 
@@ -32,6 +33,9 @@ at::Tensor input_channels(const Batch& batch, const char* latents, bool concat_f
   return at::cat({x, batch_tensor(batch, key::kFirstFrame).to(x.scalar_type())}, 1);
 }
 
+/// What stands before the names of a block's parameters.
+std::string prefix_of(std::int64_t index) { return "blocks." + std::to_string(index) + "."; }
+
 }  // namespace
 
 DitNetwork::DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOptions options)
@@ -39,12 +43,15 @@ DitNetwork::DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOp
       max_blocks_(max_blocks),
       options_(options),
       units_(training_units(config)),
-      schedule_(make_flow_schedule()) {
+      schedule_(make_flow_schedule()),
+      programs_(std::make_unique<BlockPrograms>()) {
   TORCH_CHECK(max_blocks >= 1, "the window has ", max_blocks, " blocks, want at least 1 (data.window.chunks)");
   TORCH_CHECK(config.dit.dim % config.dit.num_heads == 0 && (config.dit.dim / config.dit.num_heads) % 2 == 0,
               "model.dit.dim is ", config.dit.dim, "; want num_heads (", config.dit.num_heads,
               ") times an even number");
 }
+
+DitNetwork::~DitNetwork() = default;
 
 SequenceLayout DitNetwork::layout(const Batch& batch) const {
   const auto& latents = batch_tensor(batch, key::kNoisyLatents);
@@ -130,12 +137,25 @@ Carry DitNetwork::prologue(const ParamView& params, const Batch& batch) const {
   return carry;
 }
 
+std::shared_ptr<const BlockPlan> DitNetwork::plan_of_block(std::int64_t index, const Carry& carry,
+                                                           const Batch& batch) const {
+  const bool last = index + 1 == config_.dit.num_layers;
+  return plan(layout(batch), accumulate_type(carry.x.scalar_type()), carry.x.device(), last && options_.trim);
+}
+
 at::Tensor DitNetwork::block(std::int64_t index, const ParamView& params, const Carry& carry,
                              const Batch& batch) const {
-  const auto layout = this->layout(batch);
-  const bool last = index + 1 == config_.dit.num_layers;
-  const auto shape = plan(layout, accumulate_type(carry.x.scalar_type()), carry.x.device(), last && options_.trim);
-  return transformer_block(*shape, params, "blocks." + std::to_string(index) + ".", carry.x, carry.conditioning);
+  const auto shape = plan_of_block(index, carry, batch);
+  return transformer_block(*shape, params, prefix_of(index), carry.x, carry.conditioning);
+}
+
+BlockProgram DitNetwork::block_program(std::int64_t index, const ParamView& params, const Carry& carry,
+                                       const Batch& batch, KeepLevel keep, const std::set<std::string>& trained) const {
+  const auto prefix = prefix_of(index);
+  std::set<std::string> own;
+  for (const auto& name : trained) own.insert(name.substr(prefix.size()));
+  const auto shape = plan_of_block(index, carry, batch);
+  return {programs_->find(*shape, params, prefix, carry, keep, own), prefix};
 }
 
 Outputs DitNetwork::epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const {

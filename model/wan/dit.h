@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -39,6 +41,7 @@ inline constexpr std::size_t kModulationRows = 3;  ///< e0, [B, R, 6, d]
 }  // namespace dit_conditioning
 
 struct BlockPlan;
+class BlockPrograms;
 
 /// DreamZero's causal Wan transformer, training forward with teacher forcing: a clean and a noisy copy of the video in
 /// one sequence, and block k's noisy tokens see the clean frames before block k (arXiv:2602.15922; docs/model.md).
@@ -58,10 +61,14 @@ class DitNetwork final : public Network {
  public:
   /// `max_blocks` is the window's length in blocks (data.window.chunks, the reference's max_chunk_size).
   DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOptions options = {});
+  ~DitNetwork() override;
 
   const std::vector<UnitSpec>& units() const override { return units_; }
   Carry prologue(const ParamView& params, const Batch& batch) const override;
   at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const override;
+  /// On the CPU (model/wan/dit_program.h).
+  BlockProgram block_program(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch,
+                             KeepLevel keep, const std::set<std::string>& trained) const override;
   Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const override;
 
   /// Where the batch's tokens stand.
@@ -72,6 +79,7 @@ class DitNetwork final : public Network {
  private:
   std::shared_ptr<const BlockPlan> plan(const SequenceLayout& layout, at::ScalarType dtype, at::Device device,
                                         bool outputs_only) const;
+  std::shared_ptr<const BlockPlan> plan_of_block(std::int64_t index, const Carry& carry, const Batch& batch) const;
   void add_losses(Outputs& outputs, const Batch& batch) const;
 
   ModelConfig config_;
@@ -84,6 +92,7 @@ class DitNetwork final : public Network {
   using PlanKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool>;
   mutable std::mutex plan_mutex_;
   mutable std::map<PlanKey, std::shared_ptr<const BlockPlan>> plans_;
+  const std::unique_ptr<BlockPrograms> programs_;
 };
 
 }  // namespace troupe::model

@@ -1,0 +1,146 @@
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "kernels/dispatch.h"
+#include "kernels/row_kernels.h"
+#include "kernels/threads.h"
+#include "model/program/gradient.h"
+#include "model/program/operations.h"
+
+namespace troupe::model {
+namespace {
+
+/// body(slice) over [0, n) on the kernels' threads, where slice(x) is a thread's part of x.
+template <class F>
+void each_slice(std::int64_t n, const F& body) {
+  constexpr std::int64_t kBlock = 4096;
+  parallel_blocks(n, kBlock, num_threads(), [&](std::int64_t begin, std::int64_t end) {
+    const at::NoGradGuard no_grad;
+    body([&](const at::Tensor& x) { return x.view(-1).narrow(0, begin, end - begin); });
+  });
+}
+
+/// out = a + b, or a + round(b * scale).
+class AddOperation final : public Operation {
+ public:
+  AddOperation(ValueId a, ValueId b, double scale, ValueId out)
+      : Operation({a, b}, {out}),
+        a_(a),
+        b_(b),
+        out_(out),
+        scale_(scale),
+        factor_(at::scalar_tensor(scale, at::kDouble)) {}
+
+  void run(ValueTensors values) const override;
+  void differentiate(GradientBuilder& gradients) const override;
+
+ private:
+  ValueId a_, b_, out_;
+  double scale_;
+  at::Tensor factor_;
+};
+
+class ScaleOperation final : public Operation {
+ public:
+  ScaleOperation(ValueId x, double scale, ValueId out)
+      : Operation({x}, {out}), x_(x), out_(out), factor_(at::scalar_tensor(scale, at::kDouble)) {}
+  void run(ValueTensors values) const override {
+    each_slice(tensor_of(values, out_).numel(), [&](const auto& slice) {
+      auto out = slice(tensor_of(values, out_));
+      at::mul_out(out, slice(tensor_of(values, x_)), factor_);
+    });
+  }
+
+ private:
+  ValueId x_, out_;
+  at::Tensor factor_;
+};
+
+class AddToOperation final : public Operation {
+ public:
+  AddToOperation(ValueId sum, ValueId part) : Operation({sum, part}, {sum}), sum_(sum), part_(part) {}
+  void run(ValueTensors values) const override {
+    each_slice(tensor_of(values, sum_).numel(),
+               [&](const auto& slice) { slice(tensor_of(values, sum_)).add_(slice(tensor_of(values, part_))); });
+  }
+
+ private:
+  ValueId sum_, part_;
+};
+
+class GeluGradientOperation final : public Operation {
+ public:
+  GeluGradientOperation(ValueId dy, ValueId u, ValueId du) : Operation({dy, u}, {du}), dy_(dy), u_(u), du_(du) {}
+  void run(ValueTensors values) const override {
+    const auto &u = tensor_of(values, u_), &dy = tensor_of(values, dy_), &du = tensor_of(values, du_);
+    kernels::dispatch("gelu_tanh", u.scalar_type(), [&]<class T>(T) {
+      cpu::gelu_tanh_backward<T>(u.numel(), kernels::data<T>(dy), kernels::data<T>(u), kernels::data<T>(du),
+                                 num_threads());
+    });
+  }
+
+ private:
+  ValueId dy_, u_, du_;
+};
+
+class GeluOperation final : public Operation {
+ public:
+  GeluOperation(ValueId u, ValueId y) : Operation({u}, {y}), u_(u), y_(y) {}
+  void run(ValueTensors values) const override {
+    const auto &u = tensor_of(values, u_), &y = tensor_of(values, y_);
+    kernels::dispatch("gelu_tanh", u.scalar_type(), [&]<class T>(T) {
+      cpu::gelu_tanh_forward<T>(u.numel(), kernels::data<T>(u), kernels::data<T>(y), num_threads());
+    });
+  }
+  void differentiate(GradientBuilder& gradients) const override {
+    const auto dy = gradients.rounded_gradient(y_);
+    const auto du = gradients.like(u_, gradients.graph().value(u_).dtype);
+    gradients.record(std::make_unique<GeluGradientOperation>(dy, u_, du));
+    gradients.add(u_, du);
+  }
+
+ private:
+  ValueId u_, y_;
+};
+
+void AddOperation::run(ValueTensors values) const {
+  each_slice(tensor_of(values, out_).numel(), [&](const auto& slice) {
+    auto out = slice(tensor_of(values, out_));
+    if (scale_ == 1.0) {
+      at::add_out(out, slice(tensor_of(values, a_)), slice(tensor_of(values, b_)));
+      return;
+    }
+    at::mul_out(out, slice(tensor_of(values, b_)), factor_);
+    at::add_out(out, slice(tensor_of(values, a_)), out);
+  });
+}
+
+void AddOperation::differentiate(GradientBuilder& gradients) const {
+  const auto dy = gradients.gradient(out_);
+  gradients.add(a_, dy);
+  if (!gradients.needs(b_)) return;
+  if (scale_ == 1.0) return gradients.add(b_, dy);
+  const auto scaled = gradients.like(b_, gradients.graph().value(dy).dtype);
+  gradients.record(std::make_unique<ScaleOperation>(dy, scale_, scaled));
+  gradients.add(b_, scaled);
+}
+
+}  // namespace
+
+ValueId record_add_scaled(Graph& graph, ValueId a, ValueId b, double scale) {
+  const auto out = graph.add_intermediate(graph.value(a).sizes, graph.value(a).dtype);
+  graph.add(std::make_unique<AddOperation>(a, b, scale, out));
+  return out;
+}
+
+ValueId record_add(Graph& graph, ValueId a, ValueId b) { return record_add_scaled(graph, a, b, 1.0); }
+
+void record_add_to(Graph& graph, ValueId sum, ValueId part) { graph.add(std::make_unique<AddToOperation>(sum, part)); }
+
+ValueId record_gelu(Graph& graph, ValueId u) {
+  const auto y = graph.add_intermediate(graph.value(u).sizes, graph.value(u).dtype);
+  graph.add(std::make_unique<GeluOperation>(u, y));
+  return y;
+}
+
+}  // namespace troupe::model

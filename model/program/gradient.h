@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/program/graph.h"
+
+namespace troupe::model {
+
+/// Records a graph's backward: walks the forward's operations from last to first and lets each turn the gradients of
+/// what it wrote into those of what it read. Gradients of a value that is used twice are summed in that order; those of
+/// the conditioning are added, in f32, to sums over the units; those of parameters are written in f32 where they are
+/// bound. What needs no gradient gets no operation. Used once, by the thread that records.
+class GradientBuilder {
+ public:
+  /// `trained`: names of the parameters that get a gradient. The graph has an output and no backward yet.
+  GradientBuilder(Graph& graph, const std::set<std::string>& trained);
+
+  /// Records all; returns the gradient of the graph's input, an intermediate of its dtype.
+  ValueId build();
+
+  // What Operation::differentiate calls.
+  Graph& graph() { return graph_; }
+  /// Whether someone asks for the gradient of `value`. False for kNoValue.
+  bool needs(ValueId value) const;
+  /// The gradient of a value that an operation wrote, in the value's dtype or in a wider one; kNoValue: none flows.
+  ValueId gradient(ValueId value) const { return gradients_[index_of(value)]; }
+  /// The same in the value's own dtype.
+  ValueId rounded_gradient(ValueId value);
+  /// A part of the gradient of `value`; the first is taken as it is. Nothing happens where none is needed.
+  void add(ValueId value, ValueId gradient);
+  /// Where to write the gradient of a parameter, f32 (f64 for f64), of the parameter's shape: its place in the gradient
+  /// slot, or scratch where it is not trained. Once for each parameter.
+  ValueId parameter_gradient(ValueId parameter);
+  void record(std::unique_ptr<Operation> operation) { graph_.add(std::move(operation)); }
+  /// A new intermediate.
+  ValueId like(ValueId value, at::ScalarType dtype);
+  /// The sum over the units that the gradient of a conditioning is added to, f32 (f64 for f64).
+  ValueId conditioning_sum(ValueId conditioning);
+
+ private:
+  Graph& graph_;
+  const std::size_t forward_;
+  std::vector<bool> needs_;
+  /// of forward values
+  std::vector<ValueId> gradients_;
+};
+
+}  // namespace troupe::model

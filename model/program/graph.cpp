@@ -1,0 +1,85 @@
+#include "model/program/graph.h"
+
+#include <ATen/ATen.h>
+
+#include "base/check.h"
+#include "kernels/product.h"
+#include "model/program/gradient.h"
+
+namespace troupe::model {
+namespace {
+
+std::vector<ValueId> without_missing(std::vector<ValueId> ids) {
+  std::erase(ids, kNoValue);
+  return ids;
+}
+
+class ConvertOperation final : public Operation {
+ public:
+  ConvertOperation(ValueId from, ValueId to) : Operation({from}, {to}), from_(from), to_(to) {}
+  void run(ValueTensors values) const override { convert_out(tensor_of(values, to_), tensor_of(values, from_)); }
+  /// Operations name the value that was converted, not its operand: nothing arrives here.
+  void differentiate(GradientBuilder&) const override {}
+
+ private:
+  ValueId from_, to_;
+};
+
+}  // namespace
+
+std::int64_t Value::numel() const {
+  std::int64_t count = 1;
+  for (const auto size : sizes) count *= size;
+  return count;
+}
+
+std::int64_t Value::bytes() const { return numel() * static_cast<std::int64_t>(c10::elementSize(dtype)); }
+
+Operation::Operation(std::vector<ValueId> reads, std::vector<ValueId> writes)
+    : reads_(without_missing(std::move(reads))), writes_(without_missing(std::move(writes))) {}
+
+void Operation::differentiate(GradientBuilder&) const {
+  TROUPE_CHECK(false, "only operations of a forward are differentiated");
+}
+
+ValueId Graph::add_value(Value value) {
+  values_.push_back(std::move(value));
+  return static_cast<ValueId>(values_.size()) - 1;
+}
+
+ValueId Graph::add_input(std::vector<std::int64_t> sizes, at::ScalarType dtype) {
+  return input_ = add_value({"x", std::move(sizes), dtype, ValueRole::input});
+}
+
+ValueId Graph::add_conditioning(std::size_t index, std::vector<std::int64_t> sizes, at::ScalarType dtype) {
+  return add_value({"", std::move(sizes), dtype, ValueRole::conditioning, index});
+}
+
+ValueId Graph::add_parameter(const std::string& name, std::vector<std::int64_t> sizes, at::ScalarType dtype) {
+  return add_value({name, std::move(sizes), dtype, ValueRole::parameter});
+}
+
+ValueId Graph::add_constant(const at::Tensor& value) {
+  return add_value({"", value.sizes().vec(), value.scalar_type(), ValueRole::constant, 0, value.contiguous()});
+}
+
+ValueId Graph::add_intermediate(std::vector<std::int64_t> sizes, at::ScalarType dtype) {
+  return add_value({"", std::move(sizes), dtype, ValueRole::intermediate});
+}
+
+ValueId Graph::copied(ValueId from, at::ScalarType dtype) {
+  const auto to = add_intermediate(value(from).sizes, dtype);
+  add(std::make_unique<ConvertOperation>(from, to));
+  return to;
+}
+
+ValueId Graph::converted(ValueId from, at::ScalarType dtype) {
+  if (value(from).dtype == dtype) return from;
+  const auto known = converted_.find({from, dtype});
+  if (known != converted_.end()) return known->second;
+  return converted_[{from, dtype}] = copied(from, dtype);
+}
+
+ValueId Graph::operand(ValueId id) { return converted(id, product_dtype(value(id).dtype)); }
+
+}  // namespace troupe::model

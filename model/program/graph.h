@@ -1,0 +1,125 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/namespaces.h"
+
+namespace troupe::model {
+
+/// A value's index in its graph.
+using ValueId = std::int32_t;
+/// No value: a bias that a layer lacks, a gradient that nobody asks for.
+inline constexpr ValueId kNoValue = -1;
+
+/// Where a value's memory comes from.
+enum class ValueRole : std::uint8_t {
+  /// the unit's x, bound at each run
+  input,
+  /// what the prologue made for all units, bound at each run
+  conditioning,
+  /// bound at each run by name
+  parameter,
+  /// a tensor of the graph itself: tables that depend on the shape alone
+  constant,
+  /// planned memory of the program
+  intermediate,
+  /// of the unit's result, bound at each backward
+  output_gradient,
+  /// f32 sums (f64 for f64) over the units, bound at each backward; operations add to them
+  conditioning_gradient,
+  /// f32 (f64 for f64) in a gradient slot, bound at each backward; written whole
+  parameter_gradient,
+};
+
+/// One tensor of a graph: dense, of a shape and dtype that never change.
+struct Value {
+  /// of a parameter or its gradient: the parameter's, without the unit's prefix
+  std::string name;
+  std::vector<std::int64_t> sizes;
+  at::ScalarType dtype = at::kFloat;
+  ValueRole role = ValueRole::intermediate;
+  /// of a conditioning or its gradient: its place in Carry::conditioning
+  std::size_t index = 0;
+  /// of a constant
+  at::Tensor constant = {};
+
+  std::int64_t numel() const;
+  std::int64_t bytes() const;
+};
+
+/// The tensor of every value, by id; those that no operation of the pass names are undefined.
+using ValueTensors = std::span<const at::Tensor>;
+
+/// Of what is listed by value.
+inline std::size_t index_of(ValueId id) { return static_cast<std::size_t>(id); }
+inline const at::Tensor& tensor_of(ValueTensors values, ValueId id) { return values[index_of(id)]; }
+
+class GradientBuilder;
+
+/// One step of a program: reads values and writes others, each value being written by one operation (but for gradient
+/// sums, which operations add to in turn). Immutable; runs on any thread, sharing its work among kernels::num_threads()
+/// with bits that do not depend on them.
+class Operation {
+ public:
+  Operation(std::vector<ValueId> reads, std::vector<ValueId> writes);
+  virtual ~Operation() = default;
+  /// Without kNoValue. Scratch that only the operation itself uses is written.
+  const std::vector<ValueId>& reads() const { return reads_; }
+  const std::vector<ValueId>& writes() const { return writes_; }
+
+  virtual void run(ValueTensors values) const = 0;
+  /// Records the operations that turn the gradients of what this wrote into those of what it read. The default is that
+  /// of an operation of a backward, which is not differentiated: it aborts the process.
+  virtual void differentiate(GradientBuilder& gradients) const;
+
+ private:
+  std::vector<ValueId> reads_, writes_;
+};
+
+/// A unit as values and the operations on them, in the order in which they run: first those of the forward, then, once
+/// a GradientBuilder has walked them, those of the backward. Owns both. Recorded on one thread, then immutable.
+class Graph {
+ public:
+  ValueId add_input(std::vector<std::int64_t> sizes, at::ScalarType dtype);
+  ValueId add_conditioning(std::size_t index, std::vector<std::int64_t> sizes, at::ScalarType dtype);
+  ValueId add_parameter(const std::string& name, std::vector<std::int64_t> sizes, at::ScalarType dtype);
+  ValueId add_constant(const at::Tensor& value);
+  ValueId add_intermediate(std::vector<std::int64_t> sizes, at::ScalarType dtype);
+  ValueId add_value(Value value);
+  void add(std::unique_ptr<Operation> operation) { operations_.push_back(std::move(operation)); }
+  /// What the unit returns: an intermediate.
+  void set_output(ValueId value) { output_ = value; }
+
+  const Value& value(ValueId id) const { return values_[index_of(id)]; }
+  const std::vector<Value>& values() const { return values_; }
+  const std::vector<std::unique_ptr<Operation>>& operations() const { return operations_; }
+  ValueId input() const { return input_; }
+  ValueId output() const { return output_; }
+
+  /// A copy of `value` in `dtype`.
+  ValueId copied(ValueId value, at::ScalarType dtype);
+  /// `value` in `dtype`: itself, or the result of a conversion that is recorded once, and once more for the backward,
+  /// so that it need not be kept between the two.
+  ValueId converted(ValueId value, at::ScalarType dtype);
+  /// `value` in the dtype that its products are computed in (kernels/product.h).
+  ValueId operand(ValueId value);
+  /// From here on conversions are recorded anew.
+  void begin_backward() { converted_.clear(); }
+
+ private:
+  std::vector<Value> values_;
+  std::vector<std::unique_ptr<Operation>> operations_;
+  ValueId input_ = kNoValue, output_ = kNoValue;
+  std::map<std::pair<ValueId, at::ScalarType>, ValueId> converted_;
+};
+
+}  // namespace troupe::model

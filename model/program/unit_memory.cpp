@@ -1,0 +1,55 @@
+#include "model/program/unit_memory.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+namespace troupe::model {
+namespace {
+
+/// A tensor of the value's shape over a part of the arena.
+at::Tensor view_of(const at::Tensor& arena, std::int64_t offset, const Value& value) {
+  auto view = at::empty({0}, at::TensorOptions().dtype(value.dtype));
+  std::vector<std::int64_t> strides(value.sizes.size(), 1);
+  for (std::size_t i = value.sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * value.sizes[i];
+  const auto element = static_cast<std::int64_t>(c10::elementSize(value.dtype));
+  view.set_(arena.storage(), offset / element, value.sizes, strides);
+  return view;
+}
+
+}  // namespace
+
+void UnitMemory::reserve(at::Tensor& arena, std::int64_t bytes) {
+  if (bytes == 0 || (arena.defined() && arena.numel() >= bytes)) return;
+  made_.clear();
+  arena = at::Tensor();
+  arena = at::empty({bytes}, at::TensorOptions().dtype(at::kByte));
+}
+
+std::vector<at::Tensor>& UnitMemory::tensors(const Graph& graph, const std::shared_ptr<const Pass>& pass, int place) {
+  const at::NoGradGuard no_grad;
+  auto &stash = stashes_[place], &gradient = gradients_[static_cast<std::size_t>(place % 2)];
+  reserve(workspace_, pass->workspace_bytes);
+  reserve(stash, pass->stash_bytes);
+  reserve(gradient, pass->gradient_bytes);
+  auto& made = made_[{pass.get(), place}];
+  if (made.pass) return made.tensors;
+  made.pass = pass;
+  made.tensors.resize(graph.values().size());
+  for (const auto& placed : pass->placed) {
+    const auto& arena = placed.arena == Arena::workspace ? workspace_ : placed.arena == Arena::stash ? stash : gradient;
+    made.tensors[index_of(placed.id)] = view_of(arena, placed.offset, graph.value(placed.id));
+  }
+  for (std::size_t i = 0; i < graph.values().size(); ++i) {
+    if (graph.values()[i].role == ValueRole::constant) made.tensors[i] = graph.values()[i].constant;
+  }
+  return made.tensors;
+}
+
+std::int64_t UnitMemory::bytes() const {
+  std::int64_t sum = workspace_.defined() ? workspace_.numel() : 0;
+  for (const auto& gradient : gradients_) sum += gradient.defined() ? gradient.numel() : 0;
+  for (const auto& [place, stash] : stashes_) sum += stash.defined() ? stash.numel() : 0;
+  return sum;
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/program/unit_program.h"
+#include "tests/support/visible.h"
+
+namespace troupe::testing {
+
+using Named = std::map<std::string, at::Tensor>;
+
+/// A unit as a program and as an ordinary function of the same tensors.
+struct ProgramCase {
+  at::Tensor x;
+  std::vector<at::Tensor> conditioning;
+  Named parameters;
+  /// Returns the output, given ids in the order of the tensors and by name.
+  std::function<ValueId(Graph&, ValueId, const std::vector<ValueId>&, std::map<std::string, ValueId>&)> record;
+  std::function<at::Tensor(const at::Tensor&, const std::vector<at::Tensor>&, Named&)> function;
+
+  std::set<std::string> names() const {
+    std::set<std::string> all;
+    for (const auto& [name, tensor] : parameters) all.insert(name);
+    return all;
+  }
+  Graph graph() const {
+    Graph graph;
+    const auto in = graph.add_input(x.sizes().vec(), x.scalar_type());
+    std::vector<ValueId> shared;
+    for (std::size_t i = 0; i < conditioning.size(); ++i)
+      shared.push_back(graph.add_conditioning(i, conditioning[i].sizes().vec(), conditioning[i].scalar_type()));
+    std::map<std::string, ValueId> ids;
+    for (const auto& [name, tensor] : parameters)
+      ids[name] = graph.add_parameter(name, tensor.sizes().vec(), tensor.scalar_type());
+    graph.set_output(record(graph, in, shared, ids));
+    return graph;
+  }
+  UnitProgram program(KeepLevel keep) const { return {graph(), names(), keep}; }
+};
+
+/// What a forward and a backward with the gradient `seed` of the result give.
+struct CaseResult {
+  at::Tensor y, dx;
+  std::vector<at::Tensor> conditioning;
+  Named parameters;
+};
+
+/// A fixed gradient for a result of these sizes.
+inline at::Tensor seed_like(const at::Tensor& y) {
+  return at::arange(y.numel(), at::TensorOptions().dtype(at::kDouble))
+      .mul(0.7)
+      .sin()
+      .view(y.sizes())
+      .to(y.scalar_type());
+}
+
+inline CaseResult run_program(const ProgramCase& c, const UnitProgram& program, UnitMemory& memory, int place = 1) {
+  CaseResult result;
+  const UnitInputs inputs{c.x, c.conditioning, c.parameters, ""};
+  result.y = program.forward(inputs, memory, place);
+  const auto acc = c.x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  result.conditioning.resize(c.conditioning.size());
+  for (const auto& [name, tensor] : c.parameters)
+    result.parameters[name] = at::full(tensor.sizes(), std::nan(""), at::TensorOptions().dtype(acc));
+  result.dx = program.backward(inputs, seed_like(result.y), {result.conditioning, result.parameters}, memory, place);
+  result.y = result.y.clone(), result.dx = result.dx.clone();
+  return result;
+}
+
+inline CaseResult run_function(const ProgramCase& c) {
+  const at::AutoGradMode recording(true);
+  std::vector<at::Tensor> leaves;
+  const auto leaf = [&](const at::Tensor& tensor) {
+    leaves.push_back(tensor.detach().clone().requires_grad_(true));
+    return leaves.back();
+  };
+  const auto x = leaf(c.x);
+  std::vector<at::Tensor> shared;
+  for (const auto& tensor : c.conditioning) shared.push_back(leaf(tensor));
+  Named parameters;
+  for (const auto& [name, tensor] : c.parameters) parameters[name] = leaf(tensor);
+  CaseResult result;
+  const auto y = c.function(x, shared, parameters);
+  auto found = torch::autograd::grad({y}, leaves, {seed_like(y)});
+  result.y = y.detach();
+  result.dx = found[0];
+  for (std::size_t i = 0; i < shared.size(); ++i) result.conditioning.push_back(found[1 + i]);
+  std::size_t next = 1 + shared.size();
+  for (const auto& [name, tensor] : c.parameters) result.parameters[name] = found[next++];
+  return result;
+}
+
+}  // namespace troupe::testing
