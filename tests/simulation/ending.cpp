@@ -215,7 +215,9 @@ void World::judge_neighbours() {
 void World::judge_events() {
   const auto text = read_file(run_.events()).value();
   const auto first = nlohmann::json::parse(text.substr(0, text.find('\n')));
-  if (loses_events() != (first["kind"] == "lines_lost"))
+  // A controller that was stopped meanwhile has lost none.
+  const bool is_whole = !outcome_.said.empty() && outcome_.said.front().ends_with(first["text"].get<std::string>());
+  if ((loses_events() && !is_whole) != (first["kind"] == "lines_lost"))
     breach(fmt::format("the first event is {}", first["kind"].get<std::string>()));
 }
 

@@ -28,6 +28,7 @@ ProcessExit exit_of(int code, int signal, bool is_out_of_memory = false, bool is
 
 void World::strike(const Fault& fault) {
   if (exit_code_) return;
+  ++outcome_.faults;
   switch (fault.kind) {
     case Of::kill_actor:
     case Of::hang_actor:
@@ -53,13 +54,13 @@ void World::strike(const Fault& fault) {
       return;
     case Of::fail_write:
       failing_writes_ += 1 + static_cast<int>(fault.target % 4);
-      if (fault.target / 4 % 2 == 0) return;
+      if (!fault.is_of_the_whole_disk()) return;
       slow_disk_until_ = clock_.now() + fault.lasts;
       excuses_.insert(Of::hang_write);
       return;
     case Of::hang_write:
       hangs_write_ = true;
-      hangs_disk_ = fault.target % 8 == 0;
+      hangs_disk_ = fault.is_of_the_whole_disk();
       if (hangs_disk_) excuses_.insert(Of::hang_write);
       return;
     case Of::late_message:

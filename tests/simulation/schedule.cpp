@@ -17,7 +17,7 @@ constexpr std::array kNames{"kill_actor",   "hang_actor",   "kill_node",       "
                             "silence_node", "rival_node",   "stop_controller", "bad_wire",  "fail_write", "hang_write",
                             "scale",        "late_message", "hang_start",      "slow_end",  "unkillable", "stranger",
                             "new_node",     "ask",          "terminate",       "restart",   "fatal",      "damage"};
-/// Kinds from `terminate` to `fatal` end the whole job: they are rarer than all else, and come late.
+/// Kinds from `terminate` to `fatal` end the whole job: they are rarer than all else.
 constexpr auto kFirstEnd = static_cast<std::size_t>(Kind::terminate), kEnd = static_cast<std::size_t>(Kind::damage);
 
 /// Short ones pass unseen, middling ones are a suspicion, long ones outlast the lease.
@@ -28,12 +28,19 @@ milliseconds some_time(std::mt19937_64& draw) {
 
 Fault some_fault(std::mt19937_64& draw, bool may_end) {
   const auto kind = static_cast<Kind>(draw() % (may_end ? kEnd : kFirstEnd));
-  const bool ends_job = static_cast<std::size_t>(kind) >= kFirstEnd || kind == Kind::unkillable;
-  const milliseconds earliest(ends_job ? 40'000 : 0);
   return {.kind = kind,
-          .at = earliest + milliseconds(draw() % 60'000),
+          .at = milliseconds(draw() % 60'000),
           .lasts = some_time(draw),
           .target = static_cast<std::uint32_t>(draw())};
+}
+
+bool may_end_job(const Fault& fault) {
+  return static_cast<std::size_t>(fault.kind) >= kFirstEnd || fault.kind == Kind::unkillable ||
+         fault.is_of_the_whole_disk();
+}
+
+void sort(std::vector<Fault>& faults) {
+  std::sort(faults.begin(), faults.end(), [](const Fault& a, const Fault& b) { return a.at < b.at; });
 }
 
 }  // namespace
@@ -50,12 +57,24 @@ Schedule schedule_of(std::uint64_t seed) {
   schedule.faults.push_back(
       {.kind = Kind::scale, .at = milliseconds(1000 + draw() % 40'000), .target = static_cast<std::uint32_t>(draw())});
   const std::size_t count = 3 + draw() % 4;
-  for (std::size_t i = 0; i < count; ++i) schedule.faults.push_back(some_fault(draw, draw() % 4 == 0));
+  std::vector<Fault> ends;
+  for (std::size_t i = 0; i < count; ++i) {
+    Fault fault = some_fault(draw, draw() % 4 == 0);
+    while (i < 2 && may_end_job(fault)) fault = some_fault(draw, false);
+    (may_end_job(fault) ? ends : schedule.faults).push_back(fault);
+  }
+  // By then three faults have struck, and 200 messages have been delivered.
+  sort(schedule.faults);
+  const milliseconds late = std::max(schedule.faults[2].at, milliseconds(40'000));
+  for (Fault& end : ends) {
+    end.at = late + end.at / 2;
+    schedule.faults.push_back(end);
+  }
   if (draw() % 8 == 0)
     schedule.faults.push_back({.kind = Kind::damage,
                                .at = milliseconds(20'000 + draw() % 60'000),
                                .target = static_cast<std::uint32_t>(draw())});
-  std::sort(schedule.faults.begin(), schedule.faults.end(), [](const Fault& a, const Fault& b) { return a.at < b.at; });
+  sort(schedule.faults);
   return schedule;
 }
 

@@ -42,6 +42,11 @@ struct Fault {
   std::chrono::milliseconds at{0}, lasts{0};
   /// Which actor, node or size: taken modulo what there is.
   std::uint32_t target = 0;
+
+  /// The controller's own disk is full and slow (fail_write), or hangs (hang_write): that may end the job.
+  bool is_of_the_whole_disk() const {
+    return kind == Kind::fail_write ? target / 4 % 2 != 0 : kind == Kind::hang_write && target % 8 == 0;
+  }
 };
 
 /// A job of two ranks on node/0, six makers of samples over three nodes and a checkpointer, and what happens to it.
@@ -60,7 +65,8 @@ struct Schedule {
   bool is_on_disk = false;
 };
 
-/// Three to six faults within the first two minutes of the job.
+/// Four to eight faults within the first two minutes of the job. What may end it comes last: behind three others, and
+/// after 40 s.
 Schedule schedule_of(std::uint64_t seed);
 /// One job that trains for so long, with a fault every ten minutes.
 Schedule long_schedule(std::uint64_t seed, std::chrono::hours lasts);
@@ -84,6 +90,8 @@ struct Outcome {
   std::vector<std::string> said;
   SeenRights rights;
   std::int64_t deliveries = 0;
+  /// That have struck before its end.
+  std::int64_t faults = 0;
   int exit_code = -1;
   std::chrono::milliseconds lasted{0};
 };

@@ -29,14 +29,16 @@ std::uint64_t number(const char* variable, std::uint64_t otherwise) {
 
 /// What many schedules came to.
 struct Sum {
-  std::int64_t fewest = 1 << 30;
+  /// Deliveries, and faults that struck, of a schedule, and its seed.
+  std::pair<std::int64_t, std::uint64_t> fewest{1 << 30, 0}, fewest_faults{1 << 30, 0};
   std::chrono::milliseconds lasted{0};
   std::map<int, int> codes;
   SeenRights rights;
   std::atomic<int> broken{0};
 
-  void add(const Outcome& outcome) {
-    fewest = std::min(fewest, outcome.deliveries);
+  void add(std::uint64_t seed, const Outcome& outcome) {
+    fewest = std::min(fewest, {outcome.deliveries, seed});
+    fewest_faults = std::min(fewest_faults, {outcome.faults, seed});
     lasted += outcome.lasted;
     ++codes[outcome.exit_code];
     rights.add(outcome.rights);
@@ -110,7 +112,7 @@ TEST_F(SimulationTest, NoScheduleBreaksARule) {
       const Outcome outcome = simulate(schedule, folder);
       const std::string bad = outcome.breaches.empty() ? "" : verdict(schedule, outcome, folder);
       const std::lock_guard lock(mutex);
-      sum.add(outcome);
+      sum.add(seed, outcome);
       if (bad.empty()) continue;
       ++sum.broken;
       ADD_FAILURE() << bad;
@@ -122,10 +124,12 @@ TEST_F(SimulationTest, NoScheduleBreaksARule) {
   for (std::thread& thread : threads) thread.join();
   std::string text;
   for (const auto& [code, times] : sum.codes) text += fmt::format(" {} x exit {}", times, code);
-  fmt::print("{} schedules, {:.1f} virtual hours, at least {} deliveries each;{}\n", count,
-             static_cast<double>(sum.lasted.count()) / 3.6e6, sum.fewest, text);
+  fmt::print("{} schedules, {:.1f} virtual hours, at least {} deliveries (seed {}) and {} faults (seed {}) each;{}\n",
+             count, static_cast<double>(sum.lasted.count()) / 3.6e6, sum.fewest.first, sum.fewest.second,
+             sum.fewest_faults.first, sum.fewest_faults.second, text);
   if (sum.broken > 0) return;
-  EXPECT_GE(sum.fewest, 200);
+  EXPECT_GE(sum.fewest.first, 200) << to_text(schedule_of(sum.fewest.second));
+  EXPECT_GE(sum.fewest_faults.first, 3) << to_text(schedule_of(sum.fewest_faults.second));
   if (count < 2000) return;
   EXPECT_THAT(sum.rights.missing(), ::testing::IsEmpty()) << "rights that no schedule has used";
 }
