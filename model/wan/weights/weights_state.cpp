@@ -26,7 +26,9 @@ std::string shown(const std::vector<std::string>& names) {
 
 bool is_adapter(const std::string& name) { return name.ends_with(kLoraA) || name.ends_with(kLoraB); }
 
-/// Elements [begin, begin + count) of a stored tensor as f32.
+constexpr std::int64_t kWidenedElements = std::int64_t{1} << 20;
+
+/// Elements [begin, begin + count) of a stored tensor as f32, in pieces of a few MiB.
 Result<void> widen(const TensorInfo& info, std::int64_t begin, std::int64_t count, float* out) {
   const auto type = float_type(info.dtype);
   if (!type) {
@@ -36,10 +38,13 @@ Result<void> widen(const TensorInfo& info, std::int64_t begin, std::int64_t coun
   }
   const auto width = c10::elementSize(*type);
   // the mapping may be unaligned: through a tensor of its own
-  auto values = at::empty({count}, at::TensorOptions().dtype(*type));
-  std::memcpy(values.data_ptr(), info.bytes.data() + static_cast<std::size_t>(begin) * width,
-              static_cast<std::size_t>(count) * width);
-  at::from_blob(out, {count}, at::kFloat).copy_(values);
+  auto piece = at::empty({std::min(count, kWidenedElements)}, at::TensorOptions().dtype(*type));
+  for (std::int64_t done = 0; done < count; done += kWidenedElements) {
+    const std::int64_t n = std::min(kWidenedElements, count - done);
+    std::memcpy(piece.data_ptr(), info.bytes.data() + static_cast<std::size_t>(begin + done) * width,
+                static_cast<std::size_t>(n) * width);
+    at::from_blob(out + done, {n}, at::kFloat).copy_(piece.narrow(0, 0, n));
+  }
   return {};
 }
 
