@@ -108,6 +108,8 @@ class SafetensorsWriter {
   std::int64_t size() const;
   /// XXH3-128 of the file as 32 hex digits, kept while writing. Complete after finish.
   std::string digest() const;
+  /// Digests by chunk of the same bytes (model/io/chunk_digests.h). Complete after finish.
+  std::string chunk_list() const;
 
  private:
   struct Impl;

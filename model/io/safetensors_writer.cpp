@@ -7,6 +7,7 @@
 
 #include "base/file_io.h"
 #include "base/hash.h"
+#include "model/io/chunk_digests.h"
 #include "model/io/safetensors.h"
 
 namespace troupe::model {
@@ -66,6 +67,7 @@ struct SafetensorsWriter::Impl {
   std::int64_t size = 0;
   std::vector<std::byte> buffer;
   Xxh3Stream digest;
+  ChunkDigests chunks;
 
   Result<void> flush() {
     TROUPE_TRY(write_all(fd.get(), buffer, path));
@@ -74,6 +76,7 @@ struct SafetensorsWriter::Impl {
   }
   Result<void> put(std::span<const std::byte> bytes) {
     digest.update(bytes);
+    chunks.update(bytes);
     size += static_cast<std::int64_t>(bytes.size());
     if (buffer.size() + bytes.size() > kBufferBytes) TROUPE_TRY(flush());
     if (bytes.size() >= kBufferBytes) return write_all(fd.get(), bytes, path);
@@ -126,5 +129,6 @@ Result<void> SafetensorsWriter::sync() {
 
 std::int64_t SafetensorsWriter::size() const { return impl_->size; }
 std::string SafetensorsWriter::digest() const { return impl_->digest.hex(); }
+std::string SafetensorsWriter::chunk_list() const { return impl_->chunks.list(); }
 
 }  // namespace troupe::model
