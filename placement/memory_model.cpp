@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::int64_t kGradientBytes = 4;       // of every gradient slot, f32
 constexpr std::int64_t kSavedBytesTrained = 12;  // master and two moments, f32
-constexpr std::int64_t kSavedBytesFrozen = 4;    // values in f32, whatever is gathered
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -74,7 +73,7 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
   table.activation_bytes =
       job.training.micro_batch_size * (cost.activation_bytes_per_sample + cost.workspace_bytes_per_sample);
   table.encoder_bytes = cost.encoder_bytes;
-  table.snapshot_bytes = elements.trained * kSavedBytesTrained + elements.frozen * kSavedBytesFrozen;
+  table.snapshot_bytes = elements.trained * kSavedBytesTrained;
   table.feed_bytes = slots_in_feed * cost.sample_bytes;
   return table;
 }

@@ -34,7 +34,7 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 ///     param slots (min(param_slots, units of the chain) * largest padded unit of the chain + r) * (4 | 2)
 ///     grad slots  (grad_slots * largest padded trained unit of the chain + r) * 4
 ///     activations micro_batch_size * (kept per sample + one block's recompute and backward per sample)
-///     snapshot    12 n + 4 z: master and moments on their way to a checkpoint, frozen values in f32
+///     snapshot    12 n: master and moments on their way to a checkpoint
 ///     feed        slots_in_feed * sample_bytes
 /// `margin_bytes` is left at 0; the planner sets it for ranks on devices.
 MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world, std::int64_t slots_in_feed);

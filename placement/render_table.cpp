@@ -108,9 +108,7 @@ std::string gathered_note(const Plan& plan, const JobConfig& job) {
   return fmt::format("{} param + {} grad slots", job.parallelism.param_slots, job.parallelism.grad_slots);
 }
 
-std::string saved_note(const Plan& plan) {
-  return trains_adapters(plan) ? "12 B/trained + 4 B/frozen param" : "12 B/param";
-}
+std::string saved_note(const Plan& plan) { return trains_adapters(plan) ? "12 B/trained param" : "12 B/param"; }
 
 std::string learner_block(const Plan& plan, const JobConfig& job) {
   const auto actors = actors_of(plan, "learner");

@@ -145,10 +145,13 @@ class Engine {
   /// Whole values of units on this rank by unit name, f32, owned by the result; no leaves. All ranks must call it.
   Result<std::map<std::string, ParamView>> gather_views(const std::vector<std::string>& names);
 
-  /// This rank's state: for each unit in order, master, m and v of its shard, of a frozen unit or a target network its
-  /// values alone, little-endian f32 (docs/learner-engine.md).
+  /// This rank's state but for what never changes: for each unit in order, master, m and v of its shard, of a target
+  /// network its values alone, of a frozen unit nothing; little-endian f32 (docs/learner-engine.md).
   std::size_t snapshot_bytes() const;
   void snapshot(std::span<std::byte> out) const;
+  /// This rank's shard of a frozen unit where it lies, 1-D, in the dtype that is gathered. Valid until attach()
+  /// allocates anew.
+  const at::Tensor& frozen_shard(std::size_t unit) const;
 
   /// Commits behind this state, of whatever groups.
   std::int64_t updates() const noexcept { return updates_; }

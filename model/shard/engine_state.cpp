@@ -73,12 +73,18 @@ void Engine::snapshot(std::span<std::byte> out) const {
   TROUPE_CHECK(reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0, "a snapshot's memory is aligned");
   auto* at = reinterpret_cast<float*>(out.data());
   for (std::size_t u = 0; u < units_.size(); ++u) {
+    if (keep_of(units_[u]) == UnitKeep::frozen) continue;
     const auto count = static_cast<std::size_t>(store_->elements(u));
     for (const auto kind : saved_kinds(units_[u].trainable)) {
       store_->read(kind, u, {at, count});
       at += count;
     }
   }
+}
+
+const at::Tensor& Engine::frozen_shard(std::size_t unit) const {
+  TROUPE_CHECK(has_state_ && keep_of(units_[unit]) == UnitKeep::frozen, "only a frozen unit is handed out as it lies");
+  return store_->gather_source(unit);
 }
 
 std::vector<std::span<const float>> Engine::published(const std::vector<std::string>& names) const {

@@ -43,6 +43,7 @@ ShardStore::ShardStore(std::span<const FlatLayout> layouts, std::span<const Unit
 std::int64_t ShardStore::saved_elements() const {
   std::int64_t sum = 0;
   for (std::size_t u = 0; u < places_.size(); ++u) {
+    if (places_[u].keep == UnitKeep::frozen) continue;
     sum += places_[u].count * static_cast<std::int64_t>(saved_kinds(is_trained(u)).size());
   }
   return sum;

@@ -41,7 +41,7 @@ class ShardStore {
   std::size_t num_units() const { return places_.size(); }
   std::int64_t elements(std::size_t unit) const { return places_[unit].count; }
   bool is_trained(std::size_t unit) const { return places_[unit].keep == UnitKeep::trained; }
-  /// Elements of all units times the kinds that are saved of them.
+  /// Elements of all units times the kinds that a snapshot has of them; of a frozen one it has none.
   std::int64_t saved_elements() const;
 
   /// Of a trained unit; the master of an averaged one too.

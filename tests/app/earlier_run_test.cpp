@@ -56,6 +56,17 @@ TEST_F(EarlierRunTest, AFineTuningRunIsVerifiedExportedAndGoneOnWith) {
   expect_verified("earlier", "trained 24  void 0  lost 0  doubled 0");
 }
 
+TEST_F(EarlierRunTest, AdaptersAndWhatTheyWereTrainedOnAreReadByNameAndGoneOnWith) {
+  ASSERT_NO_FATAL_FAILURE(unpack("fine_tuning.tar.gz"));  // their dataset
+  ASSERT_NO_FATAL_FAILURE(unpack("adapters.tar.gz"));
+  ASSERT_NO_FATAL_FAILURE(expect_verified("adapters", "trained 16  void 0  lost 0  doubled 0"));
+  ASSERT_NO_FATAL_FAILURE(expect_exported("adapters"));
+  ASSERT_NO_FATAL_FAILURE(go_on("adapters.yaml"));
+  expect_verified("adapters", "trained 24  void 0  lost 0  doubled 0");
+  // the pair: a new job that begins at the checkpoint of the whole model, as the earlier one did
+  ASSERT_TRUE(succeeded(troupe({"run", "adapters.yaml", "training.steps=2", "--resume", "never"})));
+}
+
 TEST_F(EarlierRunTest, ItsFeatureCacheServesANewRunAndItsDatasetIndexIsLeftAlone) {
   ASSERT_NO_FATAL_FAILURE(unpack("fine_tuning.tar.gz"));
   const auto index = files_of(dir_ / "data/.troupe/index", ".idx");

@@ -1,6 +1,7 @@
 // Adapters on a frozen base through the whole program: training, stopping and going on, exporting, and starting from
 // other runs.
 #include <csignal>
+#include <filesystem>
 
 #include "tests/app/run_fixture.h"
 #include "tests/support/safetensors_bytes.h"
@@ -21,6 +22,15 @@ class LoraRunTest : public RunTest {
     const std::string folder = "weights-" + std::to_string(exports_++);
     expect_end(troupe({"export", run_root + "/latest", "--out", folder}), 0);
     return dir_ / (folder + "/model.safetensors");
+  }
+  /// Of the latest run.
+  std::filesystem::path checkpoints() const { return std::filesystem::canonical(dir_ / "runs/latest") / "checkpoints"; }
+  std::vector<std::filesystem::path> bases() const {
+    std::vector<std::filesystem::path> found;
+    for (const auto& entry : std::filesystem::directory_iterator(checkpoints())) {
+      if (entry.path().filename().string().starts_with("base")) found.push_back(entry.path());
+    }
+    return found;
   }
 };
 
@@ -50,6 +60,45 @@ TEST_F(LoraRunTest, AKilledRunOfProcessesGoesOnOnAnotherNumberOfRanks) {
   expect_end(troupe(words + Words{"training.steps=40", "--resume", "auto", "cluster.component_placement.learner=0"}), 0,
              {"resuming at step"});
   expect_verified(160);
+}
+
+TEST_F(LoraRunTest, TheBaseIsWrittenOnceAndEveryCheckpointNamesIt) {
+  const Words often = lora() + Words{"checkpoint.interval=2", "checkpoint.keep=2"};
+  ASSERT_TRUE(succeeded(run_small(often + Words{"training.steps=8"})));
+  ASSERT_EQ(bases().size(), 1u);
+  const auto base = bases().front();
+  const auto written = files_below(base);
+  EXPECT_EQ(written.count("rank-00001-of-00002.safetensors"), 1u);
+  const auto time = std::filesystem::last_write_time(base / "rank-00000-of-00002.safetensors");
+  // another number of ranks, which writes none of its own
+  expect_end(run_small(often + Words{"training.steps=12", "--resume", "auto", "cluster.component_placement.learner=0"}),
+             0, {"resuming at step 8"});
+  ASSERT_EQ(bases(), std::vector{base});
+  EXPECT_TRUE(files_below(base) == written);
+  EXPECT_EQ(std::filesystem::last_write_time(base / "rank-00000-of-00002.safetensors"), time);
+  EXPECT_FALSE(std::filesystem::exists(checkpoints() / "step_000008")) << "pruned, and its base is in use";
+  expect_verified(48);
+  ASSERT_TRUE(succeeded(troupe({"export", "runs/latest", "--format", "gear", "--out", "gear"})));
+}
+
+TEST_F(LoraRunTest, WithoutItsBaseNothingGoesOnAndTheFolderIsNamed) {
+  ASSERT_TRUE(succeeded(run_small(lora() + Words{"training.steps=4", "checkpoint.interval=2"})));
+  const auto base = bases().at(0);
+  const auto fails_on_the_base = [&](const ProgramEnd& end) {
+    EXPECT_NE(end.exit_code, 0) << end.text();
+    EXPECT_NE(end.text().find(base.filename().string()), std::string::npos) << end.text();
+  };
+  const Words again = lora() + Words{"training.steps=8", "--resume", "auto"};
+  std::filesystem::rename(base, dir_ / "elsewhere");
+  fails_on_the_base(troupe({"export", "runs/latest", "--out", "weights"}));
+  fails_on_the_base(troupe({"verify", "runs/latest"}));
+  fails_on_the_base(run_small(again));
+  std::filesystem::rename(dir_ / "elsewhere", base);
+  flip_byte(base / "rank-00000-of-00002.safetensors", 20'000);
+  fails_on_the_base(troupe({"export", "runs/latest", "--out", "weights"}));
+  fails_on_the_base(run_small(again));
+  flip_byte(base / "rank-00000-of-00002.safetensors", 20'000);
+  expect_end(run_small(again), 0, {"resuming at step 4"});
 }
 
 TEST_F(LoraRunTest, AdaptersStartOnATrainedModelAndAreFoldedInWhenTrainedWhole) {

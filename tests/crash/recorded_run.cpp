@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <span>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/frozen_base.h"
 #include "workers/checkpoint/ledger_audit.h"
+#include "workers/checkpoint/rank_file_writer.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/checkpoint/writer.h"
 #include "workers/rollout/replay/replay_log.h"
@@ -18,7 +22,7 @@ namespace {
 
 constexpr const char* kName = "job";
 constexpr const char* kId = "20261122-113400-abcdef";
-constexpr std::int64_t kElements = 700;
+constexpr std::int64_t kElements = 700, kFrozenElements = 900;
 
 Manifest manifest_of(std::int64_t step, std::uint64_t fence) {
   Manifest m;
@@ -29,7 +33,14 @@ Manifest manifest_of(std::int64_t step, std::uint64_t fence) {
               .layout_class = "head",
               .params = {{"head.w", {kElements}, 0, kElements}},
               .numel = kElements,
-              .layout_hash = 7}};
+              .layout_hash = 7},
+             {.name = "base",
+              .layout_class = "base",
+              .params = {{"base.w", {kFrozenElements}, 0, kFrozenElements}},
+              .numel = kFrozenElements,
+              .layout_hash = 8,
+              .trainable = false,
+              .in_base = true}};
   m.layout_hash = 9;
   m.optimizer = {.name = "adamw", .lr = 1e-3, .betas = {0.9, 0.99}, .eps = 1e-8, .updates = step};
   m.next_position = step * RecordedRun::kBatch;
@@ -48,6 +59,26 @@ std::vector<float> rank_state(const Manifest& m, std::int64_t rank) {
     for (std::int64_t i = 0; i < shard; ++i) state.push_back(state_at(m.step, kind, rank * shard + i));
   }
   return state;
+}
+
+float frozen_at(std::int64_t element) { return element >= kFrozenElements ? 0 : static_cast<float>(element) + 0.5F; }
+
+/// As the ranks and the checkpointer do it: the base of the newest checkpoint, or one that is written now.
+Result<std::string> base_of(const std::string& folder, const Manifest& m) {
+  if (const auto listed = list_checkpoints(folder); !listed.empty()) return listed.back().manifest.base;
+  const std::string unfinished = base_tmp_folder(folder, m.fence);
+  TROUPE_TRY(make_folders(unfinished));
+  const std::int64_t shard = m.units[1].shard(m.world);
+  for (std::int64_t rank = 0; rank < m.world; ++rank) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < shard; ++i) values.push_back(frozen_at(rank * shard + i));
+    const auto bytes = std::as_bytes(std::span(values));
+    TROUPE_TRY(write_rank_file(unfinished + "/" + Manifest::rank_file(rank, m.world),
+                               {{m.units[1].tensor_name(0), "F32", {shard}}}, std::span(&bytes, 1)));
+    TROUPE_TRY(sync_directory(unfinished));
+  }
+  TROUPE_ASSIGN(const auto digest, close_base(folder, m));
+  return digest.value_or("");
 }
 
 std::vector<CollectedItem> items_of(std::int64_t step) {
@@ -77,6 +108,12 @@ std::string judge_state(const std::string& directory, std::int64_t step) {
     for (std::int64_t i = 0; i < kElements; ++i) {
       if (found[static_cast<std::size_t>(i)] != state_at(step, kind, i)) return directory + ": other values";
     }
+  }
+  found.resize(kFrozenElements);
+  const auto read = (*reader)->read(1, CheckpointReader::Kind::master, 0, kFrozenElements, found.data());
+  if (!read) return read.error().message();
+  for (std::int64_t i = 0; i < kFrozenElements; ++i) {
+    if (found[static_cast<std::size_t>(i)] != frozen_at(i)) return directory + ": other values in its base";
   }
   return {};
 }
@@ -172,6 +209,7 @@ Result<void> RecordedRun::checkpoint(std::int64_t step, std::vector<LedgerWriter
   CheckpointRequest request{.directory = run_.checkpoints() + "/" + checkpoint_tmp_name(step, fence_),
                             .manifest = manifest_of(step, fence_),
                             .attachments = {{"ledger.json", "{}\n"}}};
+  TROUPE_ASSIGN(request.manifest.base, base_of(run_.checkpoints(), request.manifest));
   std::vector<std::vector<float>> states;
   for (std::int64_t rank = 0; rank < kWorld; ++rank) states.push_back(rank_state(request.manifest, rank));
   for (const auto& state : states) request.ranks.push_back(std::as_bytes(std::span(state)));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/shard/engine.h"
+#include "model/shard/shard_store.h"
 #include "workers/checkpoint/reader.h"
 
 namespace troupe::workers {
@@ -34,7 +35,8 @@ inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& uni
                       .layout_class = units[u].layout_class,
                       .numel = layouts[u].numel,
                       .layout_hash = layouts[u].hash,
-                      .trainable = units[u].trainable};
+                      .trainable = units[u].trainable,
+                      .in_base = keep_of(units[u]) == UnitKeep::frozen};
     for (const LayoutEntry& e : layouts[u].entries) unit.params.push_back({e.name, e.shape, e.offset, e.numel});
     described.push_back(std::move(unit));
   }

@@ -14,6 +14,7 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "workers/checkpoint/frozen_base.h"
 #include "workers/checkpoint/reader.h"
 
 namespace troupe::workers {
@@ -59,25 +60,13 @@ std::vector<std::string> subfolders(const std::string& folder) {
   return names;
 }
 
-Result<void> check_sizes(const std::string& directory, const Manifest& manifest) {
-  for (const ManifestFile& file : manifest.files) {
-    const std::string path = directory + "/" + file.name;
-    std::error_code error;
-    const auto size = fs::file_size(path, error);
-    if (error) return Error{Errc::data_loss, fmt::format("{}: {}; the manifest lists it", path, error.message())};
-    if (static_cast<std::int64_t>(size) == file.size) continue;
-    return Error{Errc::data_loss, fmt::format("{}: {} bytes; the manifest says {}", path, size, file.size)};
-  }
-  return {};
-}
-
 Result<CheckpointEntry> read_entry(const std::string& directory, std::int64_t step) {
   TROUPE_ASSIGN(Manifest manifest, read_manifest(directory));
   if (manifest.step != step) {
     return Error{Errc::failed_precondition,
                  fmt::format("{}: its manifest is of step {}, not {}", directory, manifest.step, step)};
   }
-  TROUPE_TRY(check_sizes(directory, manifest));
+  TROUPE_TRY(check_sizes(directory, manifest.files));
   return CheckpointEntry{.step = step, .directory = directory, .manifest = std::move(manifest)};
 }
 
@@ -163,7 +152,8 @@ std::vector<std::string> invalid_checkpoints(const std::string& folder) {
     const std::string path = entry.path().string(), name = entry.path().filename().string();
     const bool listed =
         std::any_of(valid.begin(), valid.end(), [&](const CheckpointEntry& c) { return c.directory == path; });
-    const bool is_known = name.find(".tmp-") != std::string::npos || name.find(kDamaged) != std::string::npos;
+    const bool is_known = name.starts_with("base_") || name.find(".tmp-") != std::string::npos ||
+                          name.find(kDamaged) != std::string::npos;
     if (name != "latest" && !is_known && !listed) paths.push_back(path);
   }
   return paths;
@@ -181,6 +171,7 @@ Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck 
     if (entry && check == CheckpointCheck::digests) {
       auto reader = CheckpointReader::open(directory);
       auto verified = reader ? (*reader)->verify_digests() : Result<void>(reader.error());
+      if (!verified && verified.error().code() == Errc::failed_precondition) return verified.error();
       if (!verified) entry = verified.error();
     }
     if (entry) return entry;
@@ -221,6 +212,7 @@ std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size
         parsed->fence ? *parsed->fence < fence : !fs::exists(directory + "/manifest.json", error) && !error;
     if (garbage) remove_checkpoint(directory);
   }
+  prune_bases(folder, fence);
   return removed;
 }
 

@@ -41,7 +41,8 @@ std::vector<std::string> invalid_checkpoints(const std::string& folder);
 /// checkpoint once.
 enum class CheckpointCheck : std::uint8_t { sizes, digests };
 
-/// The newest checkpoint that passes; each one passed over is logged as a warning. Errors: not_found.
+/// The newest checkpoint that passes; each one passed over is logged as a warning. Errors: not_found;
+/// failed_precondition where a checkpoint's base is not there or damaged, as older ones need it too.
 Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck check = CheckpointCheck::digests);
 
 /// Makes the symlink `folder`/latest name this checkpoint, by rename; an empty name removes the link. Errors: those of
@@ -60,7 +61,8 @@ bool remove_checkpoint(const std::string& directory);
 /// Keeps the newest `keep` (at least one) valid checkpoints and removes older ones, each one's manifest first so that
 /// a crash leaves garbage and not half a checkpoint. Also removes garbage: step_NNNNNN without a manifest, and
 /// step_NNNNNN.tmp-<fence> with a fence below `current_fence` (if absent: below the newest checkpoint's). Other names
-/// are left alone. What cannot be removed is logged and left. Returns the steps of removed checkpoints.
+/// are left alone. Bases: prune_bases. What cannot be removed is logged and left. Returns the steps of removed
+/// checkpoints.
 std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,
                                             std::optional<std::uint64_t> current_fence = std::nullopt);
 

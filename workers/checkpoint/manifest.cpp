@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "configs/loader.h"
 #include "workers/checkpoint/hex_field.h"
+#include "workers/checkpoint/manifest_file_json.h"
 
 namespace troupe::workers {
 
@@ -31,6 +32,7 @@ json unit_to_json(const ManifestUnit& unit) {
             {"numel", unit.numel},
             {"params", params}};
   if (!unit.trainable) j["trainable"] = false;
+  if (unit.in_base) j["in_base"] = true;
   return j;
 }
 
@@ -56,7 +58,10 @@ ManifestUnit unit_from_json(const json& j) {
                     .layout_class = j.at("layout_class"),
                     .numel = j.at("numel"),
                     .layout_hash = hex_field(j.at("layout_hash")),
-                    .trainable = j.value("trainable", true)};
+                    .trainable = j.value("trainable", true),
+                    .in_base = j.value("in_base", false)};
+  if (unit.in_base && unit.trainable)
+    throw std::runtime_error(fmt::format("unit '{}' is trained and in the base", unit.name));
   std::int64_t covered = 0;
   for (const json& p : j.at("params")) {
     unit.params.push_back(param_from_json(p, unit.name, covered));
@@ -72,17 +77,21 @@ ManifestUnit unit_from_json(const json& j) {
   return unit;
 }
 
-ManifestFile file_from_json(const json& j) {
-  ManifestFile file{.name = j.at("name"), .size = j.at("size"), .digest = j.at("xxh3_128")};
-  if (!is_plain_name(file.name)) throw std::runtime_error(fmt::format("file name '{}' is not a plain name", file.name));
-  return file;
+/// Every unit in a base has one, and its name is a digest: it becomes part of a path.
+void check_base(const Manifest& m) {
+  const bool is_digest = m.base.size() == 32 && m.base.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!m.base.empty() && !is_digest) throw std::runtime_error(fmt::format("base '{}' is no digest", m.base));
+  const bool needed = std::any_of(m.units.begin(), m.units.end(), [](const ManifestUnit& u) { return u.in_base; });
+  if (needed != !m.base.empty())
+    throw std::runtime_error(needed ? "units are in a base, and none is named"
+                                    : "a base is named, and no unit is in it");
 }
 
 Manifest manifest_from(const json& j) {
   Manifest m;
   m.format = j.at("format");
-  if (m.format != Manifest::kFormat)
-    throw std::runtime_error(fmt::format("format {}; this build reads {}", m.format, Manifest::kFormat));
+  if (m.format < 1 || m.format > Manifest::kFormat)
+    throw std::runtime_error(fmt::format("format {}; this build reads 1 to {}", m.format, Manifest::kFormat));
   m.step = j.at("step");
   m.fence = hex_field(j.at("fence"));
   m.world = j.at("world");
@@ -104,6 +113,8 @@ Manifest manifest_from(const json& j) {
   m.config = j.at("config");
   m.encoder_hash = j.at("encoder_hash");
   for (const json& file : j.at("files")) m.files.push_back(file_from_json(file));
+  m.base = j.value("base", std::string());
+  check_base(m);
   m.previous = j.at("previous");
   m.version = j.at("version");
   for (std::int64_t rank = 0; rank < m.world; ++rank) {
@@ -126,7 +137,7 @@ std::string Manifest::rank_file(std::int64_t rank, std::int64_t world) {
 std::string manifest_to_json(const Manifest& m) {
   json units = json::array(), files = json::array();
   for (const ManifestUnit& unit : m.units) units.push_back(unit_to_json(unit));
-  for (const ManifestFile& f : m.files) files.push_back({{"name", f.name}, {"size", f.size}, {"xxh3_128", f.digest}});
+  for (const ManifestFile& f : m.files) files.push_back(file_to_json(f));
   json j = {{"config", m.config},
             {"dataset_fingerprint", m.dataset_fingerprint},
             {"encoder_hash", m.encoder_hash},
@@ -148,6 +159,7 @@ std::string manifest_to_json(const Manifest& m) {
             {"units", units},
             {"version", m.version},
             {"world", m.world}};
+  if (!m.base.empty()) j["base"] = m.base;
   if (!m.optimizer.groups.empty()) j["optimizer"]["groups"] = m.optimizer.groups;
   return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -158,10 +170,6 @@ Result<Manifest> manifest_from_json(const std::string& text, const std::string& 
   } catch (const std::exception& e) {
     return Error{Errc::data_loss, fmt::format("{}: not a checkpoint manifest: {}", path, e.what())};
   }
-}
-
-bool is_plain_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
 }
 
 Result<Manifest> read_manifest(const std::string& directory) {

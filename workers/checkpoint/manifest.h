@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "configs/job_config.h"
+#include "workers/checkpoint/manifest_file.h"
 
 namespace troupe::workers {
 
@@ -35,9 +36,11 @@ struct ManifestUnit {
   std::uint64_t layout_hash = 0;
   /// False: frozen values or a target network, saved without moments.
   bool trainable = true;
+  /// Its values never change and lie in the run's base (Manifest::base).
+  bool in_base = false;
 
-  /// Number of tensors in a rank file: master, m and v, or of a frozen unit master alone.
-  std::size_t num_kinds() const { return trainable ? 3 : 1; }
+  /// Number of tensors in a rank file: master, m and v; without moments master alone; of one in the base none.
+  std::size_t num_kinds() const { return in_base ? 0 : trainable ? 3 : 1; }
   /// Of kind 0, 1 or 2.
   std::string tensor_name(std::size_t kind) const {
     static constexpr const char* kKinds[] = {"master", "m", "v"};
@@ -65,18 +68,10 @@ struct ManifestOptimizer {
   std::map<std::string, std::int64_t> groups = {};
 };
 
-/// One file beside the manifest.
-struct ManifestFile {
-  std::string name;
-  /// Bytes.
-  std::int64_t size = 0;
-  /// XXH3-128, 32 hex digits.
-  std::string digest;
-};
-
 /// What manifest.json says (docs/checkpoints.md#manifestjson). A directory without it is garbage.
 struct Manifest {
-  static constexpr std::int64_t kFormat = 1;
+  /// What is written; 1, which has neither lists of digests nor a base, is read too.
+  static constexpr std::int64_t kFormat = 2;
 
   std::int64_t format = kFormat;
   /// Steps committed.
@@ -100,6 +95,8 @@ struct Manifest {
   std::string encoder_hash;
   /// Every file of the checkpoint but the manifest.
   std::vector<ManifestFile> files;
+  /// Digest of the frozen base (workers/checkpoint/frozen_base.h), 32 hex digits; empty where no unit is in one.
+  std::string base;
   /// Folder name of the checkpoint before this one; empty for the first.
   std::string previous;
   /// Of Troupe.
@@ -116,10 +113,6 @@ std::string manifest_to_json(const Manifest& manifest);
 /// without overlap; sizes that match shapes; plain file names; one file per rank. `path` is named in errors. Errors:
 /// data_loss.
 Result<Manifest> manifest_from_json(const std::string& text, const std::string& path);
-
-/// A file name without folders: not empty, no '/', not "." or "..". Names out of a manifest are checked with it, so
-/// that no file outside of the checkpoint's folder is opened.
-bool is_plain_name(std::string_view name);
 
 /// Reads directory/manifest.json. Errors: not_found when there is none (the directory is garbage), data_loss.
 Result<Manifest> read_manifest(const std::string& directory);

@@ -3,21 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <filesystem>
+#include <utility>
 
-#include "base/file_io.h"
 #include "base/hash.h"
-#include "model/io/safetensors.h"
 
 namespace troupe::workers {
 
 namespace {
-
-Error damaged(const std::string& path, std::string_view why) {
-  return {Errc::data_loss, fmt::format("{}: {}", path, why)};
-}
 
 std::string describe(const ManifestParam& p) {
   return fmt::format("'{}' [{}] at element {}", p.name, fmt::join(p.shape, ", "), p.offset);
@@ -45,86 +37,50 @@ std::string first_difference(const ManifestUnit& have, const ManifestUnit& want)
 
 }  // namespace
 
-/// Open files and, per rank, unit and kind, the shard's bytes.
-struct CheckpointReader::Shards {
-  std::vector<SafetensorsReader> files;
-  std::vector<std::vector<std::array<const std::byte*, 3>>> data;  // [rank][unit][kind]
-
-  Result<void> open_rank(const std::string& path, const Manifest& manifest);
-};
-
-Result<void> CheckpointReader::Shards::open_rank(const std::string& path, const Manifest& manifest) {
-  auto file = SafetensorsReader::open(path);
-  if (!file) return Error{Errc::data_loss, file.error().message()};
-  std::vector<std::array<const std::byte*, 3>> units;
-  for (const ManifestUnit& unit : manifest.units) {
-    std::array<const std::byte*, 3> kinds{};
-    for (std::size_t k = 0; k < unit.num_kinds(); ++k) {
-      const auto info = file->info(unit.tensor_name(k));
-      if (!info) return Error{Errc::data_loss, info.error().message()};
-      const std::int64_t n = unit.shard(manifest.world);
-      if (info->dtype != "F32" || info->shape != std::vector<std::int64_t>{n}) {
-        return damaged(path, fmt::format("tensor '{}' is {} [{}]; the layout needs F32 [{}]", unit.tensor_name(k),
-                                         info->dtype, fmt::join(info->shape, ", "), n));
-      }
-      kinds[k] = info->bytes.data();
-    }
-    units.push_back(kinds);
-  }
-  data.push_back(std::move(units));
-  files.push_back(std::move(*file));
-  return {};
-}
-
-CheckpointReader::CheckpointReader(std::string directory, Manifest manifest, std::unique_ptr<Shards> shards)
-    : directory_(std::move(directory)), manifest_(std::move(manifest)), shards_(std::move(shards)) {}
-CheckpointReader::~CheckpointReader() = default;
+CheckpointReader::CheckpointReader(std::string directory, Manifest manifest, ShardFiles shards,
+                                   std::optional<FrozenBase> base)
+    : directory_(std::move(directory)),
+      manifest_(std::move(manifest)),
+      shards_(std::move(shards)),
+      base_(std::move(base)) {}
 
 Result<std::unique_ptr<CheckpointReader>> CheckpointReader::open(const std::string& directory) {
   TROUPE_ASSIGN(Manifest manifest, read_manifest(directory));
-  for (const ManifestFile& file : manifest.files) {
-    const std::string path = directory + "/" + file.name;
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (error) return damaged(path, fmt::format("{}; the manifest lists it", error.message()));
-    if (static_cast<std::int64_t>(size) != file.size) {
-      return damaged(path, fmt::format("{} bytes; the manifest says {}", size, file.size));
-    }
+  TROUPE_TRY(check_sizes(directory, manifest.files));
+  ShardFiles::Layout layout{.world = manifest.world, .dtype = "F32", .units = {}};
+  for (const ManifestUnit& unit : manifest.units) {
+    auto& tensors = layout.units.emplace_back();
+    tensors.shard = unit.shard(manifest.world);
+    for (std::size_t k = 0; k < unit.num_kinds(); ++k) tensors.tensors.push_back(unit.tensor_name(k));
   }
-  auto shards = std::make_unique<Shards>();
-  for (std::int64_t rank = 0; rank < manifest.world; ++rank) {
-    TROUPE_TRY(shards->open_rank(directory + "/" + Manifest::rank_file(rank, manifest.world), manifest));
+  TROUPE_ASSIGN(ShardFiles shards, ShardFiles::open(directory, std::move(layout), manifest.files));
+  std::optional<FrozenBase> base;
+  if (!manifest.base.empty()) {
+    auto opened = FrozenBase::open(directory, manifest);
+    if (!opened) return opened.error().with(directory);
+    base = std::move(*opened);
   }
-  return std::unique_ptr<CheckpointReader>(new CheckpointReader(directory, std::move(manifest), std::move(shards)));
+  return std::unique_ptr<CheckpointReader>(
+      new CheckpointReader(directory, std::move(manifest), std::move(shards), std::move(base)));
 }
 
 Result<void> CheckpointReader::verify_digests() const {
+  TROUPE_TRY(shards_.check_all());
   for (const ManifestFile& file : manifest_.files) {
-    const std::string path = directory_ + "/" + file.name;
-    std::string digest;
-    const auto mapped = std::find_if(shards_->files.begin(), shards_->files.end(),
-                                     [&](const SafetensorsReader& f) { return f.path() == path; });
-    if (mapped != shards_->files.end()) {
-      digest = xxh3_128_hex(mapped->file_bytes());
-    } else {
-      TROUPE_ASSIGN(const std::string bytes, read_file(path, file.size));
-      digest = xxh3_128_hex(std::as_bytes(std::span(bytes)));
-    }
-    if (digest != file.digest)
-      return damaged(path, fmt::format("XXH3-128 is {}; the manifest says {}", digest, file.digest));
+    if (!file.has_chunks && !file.name.starts_with("rank-")) TROUPE_TRY(read_small_file(directory_, file));
   }
-  return {};
+  return base_ ? base_->check_all() : Result<void>();
 }
 
 Result<std::string> CheckpointReader::trainer_state() const {
   for (const ManifestFile& file : manifest_.files) {
-    if (file.name != kTrainerStateFile) continue;
-    const std::string path = directory_ + "/" + file.name;
-    auto text = read_file(path, file.size);
-    if (!text) return damaged(path, text.error().message());
-    return text;
+    if (file.name == kTrainerStateFile) return read_small_file(directory_, file);
   }
   return std::string();
+}
+
+std::int64_t CheckpointReader::checked_bytes() const {
+  return shards_.checked_bytes() + (base_ ? base_->checked_bytes() : 0);
 }
 
 Result<void> CheckpointReader::check_layout(const std::vector<ManifestUnit>& expected) const {
@@ -152,23 +108,16 @@ Result<void> CheckpointReader::read(std::int64_t unit, Kind kind, std::int64_t b
     return Error{Errc::invalid_argument, fmt::format("checkpoint {}: elements [{}, {}) of unit {}; there are {} units",
                                                      directory_, begin, begin + count, unit, manifest_.units.size())};
   }
-  const ManifestUnit& layout = manifest_.units[static_cast<std::size_t>(unit)];
-  if (static_cast<std::size_t>(kind) >= layout.num_kinds()) {
-    std::fill(out, out + count, 0.0F);
-    return {};
+  const auto index = static_cast<std::size_t>(unit);
+  const ManifestUnit& layout = manifest_.units[index];
+  const bool is_stored = layout.in_base ? kind == Kind::master : static_cast<std::size_t>(kind) < layout.num_kinds();
+  const std::int64_t stored = is_stored ? std::clamp<std::int64_t>(layout.numel - begin, 0, count) : 0;
+  if (layout.in_base) {
+    TROUPE_TRY(base_->read(index, begin, stored, out));
+  } else {
+    TROUPE_TRY(shards_.read(index, static_cast<std::size_t>(kind), begin, stored, out));
   }
-  const std::int64_t shard = layout.shard(manifest_.world), end = begin + count;
-  std::int64_t at = begin;
-  while (at < std::min(end, layout.numel)) {
-    const std::int64_t rank = at / shard, offset = at % shard;
-    const std::int64_t n = std::min({end, layout.numel, (rank + 1) * shard}) - at;
-    const std::byte* data =
-        shards_->data[static_cast<std::size_t>(rank)][static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind)];
-    std::memcpy(out, data + offset * 4, static_cast<std::size_t>(n) * 4);
-    out += n;
-    at += n;
-  }
-  std::fill(out, out + (end - at), 0.0F);
+  std::fill(out + stored, out + count, 0.0F);
   return {};
 }
 

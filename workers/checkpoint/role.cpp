@@ -6,14 +6,39 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "base/trace.h"
 #include "comm/channel/arena.h"
+#include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/frozen_base.h"
 
 namespace troupe::workers {
+
+namespace {
+
+/// The base that a checkpoint names: the one that its group wrote, else that of the newest checkpoint, which the group
+/// began at.
+Result<std::string> base_of(const CheckpointRequest& job) {
+  const auto& units = job.manifest.units;
+  if (std::none_of(units.begin(), units.end(), [](const ManifestUnit& unit) { return unit.in_base; }))
+    return std::string();
+  const std::string folder = std::filesystem::path(job.directory).parent_path().string();
+  TROUPE_ASSIGN(const std::optional<std::string> written, close_base(folder, job.manifest));
+  if (written) return *written;
+  const auto checkpoints = list_checkpoints(folder);
+  if (!checkpoints.empty() && !checkpoints.back().manifest.base.empty()) return checkpoints.back().manifest.base;
+  return Error{Errc::failed_precondition, fmt::format("{}: its group wrote no frozen base, and no checkpoint in {} "
+                                                      "names one",
+                                                      job.directory, folder)};
+}
+
+}  // namespace
 
 CheckpointerRole::CheckpointerRole(ActorIdentity identity, Describe describe, Outbox outbox)
     : identity_(std::move(identity)), describe_(std::move(describe)), outbox_(std::move(outbox)) {}
@@ -52,6 +77,7 @@ Result<WrittenCheckpoint> CheckpointerRole::write(const CheckpointBegin& request
   CheckpointRequest job{.directory = request.directory,
                         .manifest = std::move(description.manifest),
                         .attachments = std::move(description.attachments)};
+  TROUPE_ASSIGN(job.manifest.base, base_of(job));
   const auto bytes = static_cast<std::size_t>(snapshot_bytes(job.manifest));
   std::vector<Arena> arenas;  // mapped before anything is written: they stay readable if a rank dies meanwhile
   for (const std::string& handle : request.snapshots) {

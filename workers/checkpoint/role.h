@@ -12,7 +12,8 @@ namespace troupe::workers {
 /// The checkpointer: maps the ranks' snapshot arenas (CheckpointBegin::snapshots) before it writes anything, so that
 /// they stay readable if a rank dies meanwhile, and writes them to disk in handle(), one checkpoint at a time: the
 /// caller's queue of messages is the queue of checkpoints. It answers every CheckpointBegin with CheckpointDone, with
-/// an error where nothing was written; the controller commits. Fault point: checkpointer.begin.
+/// an error where nothing was written; the controller commits. A job with a frozen base has it closed before the first
+/// checkpoint that names it (workers/checkpoint/frozen_base.h). Fault point: checkpointer.begin.
 class CheckpointerRole final {
  public:
   /// The checkpoint's manifest but for the files, and the small files that go with it. What rank 0 said of its snapshot

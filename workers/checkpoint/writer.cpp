@@ -12,15 +12,15 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "model/io/chunk_digests.h"
 #include "model/io/safetensors.h"
+#include "workers/checkpoint/rank_file_writer.h"
 
 namespace troupe::workers {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kChunk = std::size_t{16} << 20;
 
 Result<void> check(const CheckpointRequest& request) {
   const Manifest& m = request.manifest;
@@ -57,26 +57,15 @@ Result<void> create_directory(const std::string& path) {
 
 Result<ManifestFile> write_rank(const CheckpointRequest& request, std::size_t rank) {
   const Manifest& m = request.manifest;
-  const std::string name = Manifest::rank_file(static_cast<std::int64_t>(rank), m.world);
-  const std::string path = request.directory + "/" + name;
   std::vector<TensorDeclaration> tensors;
   for (const ManifestUnit& unit : m.units) {
     for (std::size_t k = 0; k < unit.num_kinds(); ++k) {
       tensors.push_back({unit.tensor_name(k), "F32", {unit.shard(m.world)}});
     }
   }
-  TROUPE_ASSIGN(auto file, SafetensorsWriter::create(path, tensors, {{"format", "troupe-shard-1"}}));
   // The declared order is the order of the snapshot, so the bytes pass through as they are.
-  for (std::span<const std::byte> rest = request.ranks[rank]; !rest.empty();) {
-    const std::size_t n = std::min(rest.size(), kChunk);
-    TROUPE_TRY(fault_point("checkpoint.write", path));
-    TROUPE_TRY(file.append(rest.first(n)));
-    rest = rest.subspan(n);
-  }
-  TROUPE_TRY(file.finish());
-  TROUPE_TRY(fault_point("checkpoint.fsync", path));
-  TROUPE_TRY(file.sync());
-  return ManifestFile{.name = name, .size = file.size(), .digest = file.digest()};
+  const std::string name = Manifest::rank_file(static_cast<std::int64_t>(rank), m.world);
+  return write_rank_file(request.directory + "/" + name, tensors, std::span(&request.ranks[rank], 1));
 }
 
 Result<ManifestFile> write_attachment(const CheckpointRequest& request, const CheckpointAttachment& attachment) {
@@ -107,7 +96,8 @@ Result<WrittenCheckpoint> write_files(const CheckpointRequest& request) {
   WrittenCheckpoint written{.directory = request.directory,
                             .bytes = static_cast<std::int64_t>(text.size()),
                             .manifest_hash = xxh3_128_hex(std::as_bytes(std::span(text)))};
-  for (const ManifestFile& file : manifest.files) written.bytes += file.size;
+  for (const ManifestFile& file : manifest.files)
+    written.bytes += file.size + (file.has_chunks ? chunk_list_bytes(file.size) : 0);
   return written;
 }
 

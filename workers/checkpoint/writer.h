@@ -26,7 +26,8 @@ struct CheckpointRequest {
   /// Everything but `files`; `world` says how many ranks there are.
   Manifest manifest;
   /// Each rank's state: for each unit in order master f32[n], m f32[n], v f32[n] with n = unit.shard(world), of a
-  /// frozen unit master alone. Views; they stay valid and unchanged until write returns.
+  /// unit without moments master alone, of one in the base nothing. Views; they stay valid and unchanged until write
+  /// returns.
   std::vector<std::span<const std::byte>> ranks = {};
   std::vector<CheckpointAttachment> attachments;
 };
@@ -40,10 +41,10 @@ struct WrittenCheckpoint {
   std::string manifest_hash;
 };
 
-/// Writes a checkpoint into its temporary directory: rank files, attachments, each fsynced, then manifest.json by
-/// rename; the directory is fsynced before and after. The caller commits it (commit.h). A directory of the same
-/// name left by an earlier attempt is replaced. Digests are computed while writing. Stateless; one write per
-/// directory at a time.
+/// Writes a checkpoint into its temporary directory: rank files with their digests by chunk, attachments, each fsynced,
+/// then manifest.json by rename; the directory is fsynced before and after. The caller commits it (commit.h). A
+/// directory of the same name left by an earlier attempt is replaced. Digests are computed while writing. Stateless;
+/// one write per directory at a time.
 ///
 /// Fault points: checkpoint.create (the directory), checkpoint.write (each chunk of at most 16 MiB), checkpoint.fsync
 /// and checkpoint.manifest; their subject is the file's path.
@@ -54,7 +55,7 @@ class CheckpointWriter {
   Result<WrittenCheckpoint> write(const CheckpointRequest& request) const;
 };
 
-/// Bytes of one rank's state: 12 per shard element, 4 where it is frozen.
+/// Bytes of one rank's state: 12 per shard element, 4 where there are no moments, 0 where the base has it.
 std::int64_t snapshot_bytes(const Manifest& manifest);
 
 }  // namespace troupe::workers

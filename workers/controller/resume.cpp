@@ -79,7 +79,9 @@ Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
   const auto finished = finished_at(run);
   ResumePoint point{.run = run, .is_complete = finished && *finished >= job.training.steps, .model = before.model};
   if (point.is_complete) return point;
-  if (const auto checkpoint = newest_valid(run.checkpoints())) {
+  const auto checkpoint = newest_valid(run.checkpoints());
+  if (!checkpoint && checkpoint.error().code() != Errc::not_found) return checkpoint.error();
+  if (checkpoint) {
     point.step = checkpoint->step;
     point.checkpoint = checkpoint->directory;
     TROUPE_TRY(read_voids(point));

@@ -74,7 +74,6 @@ Result<std::unique_ptr<StateSource>> open_checkpoint(const JobConfig& job, const
   return std::unique_ptr<StateSource>(std::move(state));
 }
 
-/// A checkpoint's digests are not compared.
 Result<std::unique_ptr<StateSource>> open_state(const JobConfig& job, const std::vector<UnitSpec>& units) {
   const ModelInitConfig& init = job.model.init;
   if (init.mode == "checkpoint") return open_checkpoint(job, units);
@@ -91,7 +90,7 @@ Result<std::unique_ptr<StateSource>> open_initial_state(const JobConfig& job, co
   if (init.mode == "random") return std::unique_ptr<StateSource>();
   if (init.mode == "checkpoint") {
     TROUPE_ASSIGN(const auto reader, CheckpointReader::open(init.path));
-    TROUPE_TRY(reader->verify_digests());
+    TROUPE_TRY(reader->verify_unlisted());
   }
   return open_state(job, units);
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "workers/checkpoint/checkpoint_state.h"
+#include "workers/learner/base_writer.h"
 #include "workers/learner/initial_state.h"
 
 namespace troupe::workers {
@@ -154,8 +155,11 @@ Result<std::string> LearnerRank::restore(const GroupPlan& plan) {
 Result<std::string> LearnerRank::read_checkpoint(const std::string& directory) {
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(directory));
   TROUPE_TRY(reader->check_layout(manifest_units(engine_.units(), engine_.layouts())));
-  TROUPE_TRY(reader->verify_digests());
+  TROUPE_TRY(reader->verify_unlisted());
   TROUPE_TRY(engine_.load(CheckpointState(*reader)));
+  log::info("{}: restored step {}; {} bytes read and compared", setup_.actor, reader->manifest().step,
+            reader->checked_bytes());
+  has_base_ = has_base_ || !reader->manifest().base.empty();
   return reader->trainer_state();
 }
 
@@ -180,6 +184,7 @@ Result<void> LearnerRank::train(const GroupPlan& plan) {
     collective_ = std::move(joined);
   }
   engine_.attach(*group_);
+  has_base_ = !has_frozen_units(engine_);
   TROUPE_ASSIGN(const std::string state, restore(plan));
   TROUPE_ASSIGN(ledger_, LedgerWriter::open(setup_.run_dir + "/ledger", plan.fence, plan.rank));
   TROUPE_TRY(trainer_.begin({.engine = &engine_,
@@ -220,12 +225,12 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
   // One snapshot is in flight at a time: the next waits here, and the wait counts as checkpoint time.
   TROUPE_TRY(wait_snapshot_settled("the previous checkpoint"));
   SnapshotReady ready{.actor = setup_.actor, .rank = plan_.rank, .step = step, .fence = plan_.fence};
-  if (auto synced = ledger_->sync(); synced) {
+  if (auto durable = make_durable(); durable) {
     TROUPE_TRY(copy_state(ready));
-  } else if (synced.error().code() == Errc::resource_exhausted) {
-    ready.error = synced.error().message();  // training goes on with the older checkpoint
+  } else if (durable.error().code() == Errc::resource_exhausted) {
+    ready.error = durable.error().message();  // training goes on with the older checkpoint
   } else {
-    return synced;
+    return durable;
   }
   {
     std::lock_guard lock(mutex_);
@@ -236,10 +241,19 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
   return {};
 }
 
+Result<void> LearnerRank::make_durable() {
+  TROUPE_TRY(ledger_->sync());
+  if (has_base_) return {};
+  const Span span("write base");
+  TROUPE_TRY(write_base_part(engine_, setup_.run_dir + "/checkpoints", plan_.fence));
+  has_base_ = true;
+  return {};
+}
+
 Result<void> LearnerRank::copy_state(SnapshotReady& ready) {
   const std::size_t bytes = engine_.snapshot_bytes();
   if (!arena_ || arena_->bytes().size() != bytes) {
-    TROUPE_ASSIGN(auto arena, Arena::create(setup_.actor + "-snapshot", bytes));
+    TROUPE_ASSIGN(auto arena, comm::Arena::create(setup_.actor + "-snapshot", bytes));
     TROUPE_TRY(arena.publish(setup_.runtime_dir));
     arena_.emplace(std::move(arena));
   }

@@ -83,10 +83,12 @@ class LearnerRank {
   StepReport report_of(std::int64_t step, const StepOutcome& outcome) const;
   void report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds);
   Result<void> evaluate(std::int64_t step);
-  /// Syncs the ledger, copies the engine's state into the arena and reports SnapshotReady; with an error where the
-  /// disk is too full for the ledger. One is in flight at a time: the next one waits, and that wait is
+  /// Makes durable what goes before a snapshot, copies the engine's state into the arena and reports SnapshotReady;
+  /// with an error where the disk is too full. One is in flight at a time: the next one waits, and that wait is
   /// time/checkpoint.
   Result<void> snapshot(std::int64_t step);
+  /// Syncs the ledger, and writes this rank's part of the frozen base where the run has none yet.
+  Result<void> make_durable();
   /// Into the arena, and what goes with it into `ready`. Errors: those of Arena.
   Result<void> copy_state(SnapshotReady& ready);
   /// At most four times checkpoint.timeout_s. Errors: aborted; deadline_exceeded, naming `what`.
@@ -106,8 +108,10 @@ class LearnerRank {
   Collective* group_ = nullptr;
   // The plan's checkpoint is damaged or gone.
   bool is_checkpoint_damaged_ = false;
+  // No frozen units, or this rank's part of the base is written, or the checkpoint that the group began at names one.
+  bool has_base_ = false;
   std::optional<LedgerWriter> ledger_;
-  std::optional<Arena> arena_;
+  std::optional<comm::Arena> arena_;
   Divergence divergence_{{}};
   std::chrono::steady_clock::time_point last_commit_{};
 

@@ -43,9 +43,23 @@ Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<doub
 }
 
 std::vector<std::byte> snapshot_of(const Engine& engine) {
-  std::vector<std::byte> bytes(engine.snapshot_bytes());
-  engine.snapshot(bytes);
-  return bytes;
+  std::vector<std::byte> snapshot(engine.snapshot_bytes()), state;
+  engine.snapshot(snapshot);
+  auto next = snapshot.begin();
+  for (std::size_t u = 0; u < engine.units().size(); ++u) {
+    const UnitSpec& unit = engine.units()[u];
+    if (keep_of(unit) == UnitKeep::frozen) {
+      const at::Tensor values = engine.frozen_shard(u).to(at::kFloat);
+      const auto* bytes = static_cast<const std::byte*>(values.data_ptr());
+      state.insert(state.end(), bytes, bytes + values.nbytes());
+      continue;
+    }
+    const auto bytes = static_cast<std::ptrdiff_t>(saved_kinds(unit.trainable).size() * sizeof(float)) *
+                       engine.layouts()[u].shard(engine.world());
+    state.insert(state.end(), next, next + bytes);
+    next += bytes;
+  }
+  return state;
 }
 
 FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatLayout>& layouts, int world,

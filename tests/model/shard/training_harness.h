@@ -63,6 +63,7 @@ Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<doub
 /// Puts the ranks' snapshots together. `units` and `layouts` are an engine's.
 FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatLayout>& layouts, int world,
                      const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates);
+/// A rank's snapshot with its frozen units in their places, as f32.
 std::vector<std::byte> snapshot_of(const Engine& engine);
 
 /// Runs every rank on a thread of its own, one intra-op thread each, and fails the test if a rank fails.

@@ -52,7 +52,24 @@ TEST_F(ManifestTest, RankFilesAreNumberedWithTheirWorld) {
   EXPECT_EQ(Manifest::rank_file(3, 8), "rank-00003-of-00008.safetensors");
 }
 TEST_F(ManifestTest, OtherFormatsAreRefused) {
-  EXPECT_THAT(error_of([](json& j) { j["format"] = 2; }), HasSubstr("format 2; this build reads 1"));
+  EXPECT_THAT(error_of([](json& j) { j["format"] = 3; }), HasSubstr("format 3; this build reads 1 to 2"));
+}
+TEST_F(ManifestTest, ABaseIsNamedWhereAUnitIsInIt) {
+  const std::string digest(32, 'a');
+  Manifest m = full(1);
+  EXPECT_FALSE(json::parse(manifest_to_json(m)).contains("base"));
+  m.units[0].trainable = false;
+  m.units[0].in_base = true;
+  EXPECT_THAT(manifest_from_json(manifest_to_json(m), "m").error().message(), HasSubstr("none is named"));
+  m.base = digest;
+  const Manifest back = *manifest_from_json(manifest_to_json(m), "m");
+  EXPECT_TRUE(back.units[0].in_base);
+  EXPECT_EQ(back.base, digest);
+  m.base = "../../etc/passwd/aaaaaaaaaaaaaaaa";
+  EXPECT_THAT(manifest_from_json(manifest_to_json(m), "m").error().message(), HasSubstr("is no digest"));
+  m.base = digest;
+  m.units[0].in_base = false;
+  EXPECT_THAT(manifest_from_json(manifest_to_json(m), "m").error().message(), HasSubstr("no unit is in it"));
 }
 TEST_F(ManifestTest, MissingKeysAreRefused) {
   EXPECT_THAT(error_of([](json& j) { j.erase("seed"); }), HasSubstr("seed"));

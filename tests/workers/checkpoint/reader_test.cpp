@@ -1,5 +1,6 @@
 #include "workers/checkpoint/reader.h"
 
+#include "base/hash.h"
 #include "tests/workers/checkpoint/fixture.h"
 
 namespace troupe::workers {
@@ -12,6 +13,18 @@ class CheckpointReaderTest : public testing::CheckpointFixture {
  protected:
   static std::string open_error(const std::string& directory) {
     return CheckpointReader::open(directory).error().message();
+  }
+  /// One unit of many chunks.
+  static Manifest large_manifest(std::int64_t world) {
+    Manifest m = manifest(world);
+    m.units = {unit("block", "block", {{"block.w", {4'000, 1'001}, 0, 0}})};
+    return m;
+  }
+  /// What stands before the data of a safetensors file.
+  static std::int64_t header_bytes(const std::string& file) {
+    std::uint64_t length = 0;
+    std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&length), 8);
+    return static_cast<std::int64_t>(length) + 8;
   }
 };
 
@@ -71,6 +84,80 @@ TEST_F(CheckpointReaderTest, FlippedBytesAreFoundByTheDigestPass) {
   const auto verified = (*reader)->verify_digests();
   EXPECT_EQ(verified.error().code(), Errc::data_loss);
   EXPECT_THAT(verified.error().message(), HasSubstr(file));
+}
+TEST_F(CheckpointReaderTest, AFlippedByteIsFoundWhenItsChunkIsReadAndNotBefore) {
+  const std::string directory = write_and_commit(large_manifest(1));
+  const std::string file = directory + "/" + Manifest::rank_file(0, 1);
+  const std::int64_t shard = large_manifest(1).units[0].shard(1), header = header_bytes(file);
+  for (const std::int64_t kind : {0, 1, 2}) {
+    for (const std::int64_t element : {std::int64_t{0}, shard / 2, large_manifest(1).units[0].numel - 1}) {
+      const std::int64_t at = header + (kind * shard + element) * 4;
+      flip_byte(file, at);
+      const auto reader = *CheckpointReader::open(directory);
+      std::vector<float> out(static_cast<std::size_t>(shard));
+      for (const std::int64_t other : {0, 1, 2}) {
+        // the tensors before and after may end and begin in the same chunk
+        const auto read = reader->read(0, static_cast<CheckpointReader::Kind>(other), shard / 4, shard / 8, out.data());
+        EXPECT_TRUE(read) << kind << " " << element;
+      }
+      const auto read = reader->read(0, static_cast<CheckpointReader::Kind>(kind), element, 1, out.data());
+      ASSERT_FALSE(read) << kind << " " << element;
+      EXPECT_EQ(read.error().code(), Errc::data_loss);
+      EXPECT_THAT(read.error().message(), HasSubstr(file + ": damaged in bytes ["));
+      flip_byte(file, at);
+    }
+  }
+}
+TEST_F(CheckpointReaderTest, ARankOfAnotherWorldReadsLittleMoreThanItNeeds) {
+  const std::string directory = write_and_commit(large_manifest(2));
+  for (const std::int64_t world : {1, 2, 3, 5}) {
+    std::int64_t needed = 0, read = 0;
+    for (std::int64_t rank = 0; rank < world; ++rank) {
+      const auto reader = *CheckpointReader::open(directory);
+      const std::int64_t n = large_manifest(world).units[0].shard(world);
+      std::vector<float> out(static_cast<std::size_t>(n));
+      for (const auto kind : {CheckpointReader::Kind::master, CheckpointReader::Kind::m, CheckpointReader::Kind::v}) {
+        ASSERT_TRUE(reader->read(0, kind, rank * n, n, out.data()));
+        needed += n * 4;
+      }
+      read += reader->checked_bytes();
+    }
+    RecordProperty("read_per_needed_world_" + std::to_string(world), std::to_string(1.0 * read / needed));
+    EXPECT_LE(static_cast<double>(read), 1.05 * static_cast<double>(needed)) << world;
+  }
+}
+TEST_F(CheckpointReaderTest, ADamagedListOfDigestsIsRefused) {
+  const std::string directory = write_and_commit(manifest(1));
+  const std::string list = directory + "/" + Manifest::rank_file(0, 1) + ".xxh3";
+  flip_byte(list, 3);
+  EXPECT_THAT(open_error(directory), HasSubstr(list));
+  fs::remove(list);
+  EXPECT_THAT(open_error(directory), HasSubstr(list));
+}
+TEST_F(CheckpointReaderTest, OfFormat1AllIsComparedAtOnce) {
+  const std::string directory = write_and_commit(manifest(1));
+  Manifest m = *read_manifest(directory);
+  m.format = 1;
+  for (ManifestFile& file : m.files) {
+    const std::string bytes = text_of(directory + "/" + file.name);
+    file.digest = xxh3_128_hex(std::as_bytes(std::span(bytes)));
+    file.has_chunks = false;
+    fs::remove(directory + "/" + file.list_name());
+  }
+  std::ofstream(directory + "/manifest.json") << manifest_to_json(m);
+  ASSERT_TRUE((*CheckpointReader::open(directory))->verify_unlisted());
+  const std::string file = directory + "/" + Manifest::rank_file(0, 1);
+  flip_byte(file, -1);
+  EXPECT_THAT((*CheckpointReader::open(directory))->verify_unlisted().error().message(), HasSubstr(file));
+}
+TEST_F(CheckpointReaderTest, FlippedBytesOfTheTrainersStateAreFound) {
+  Manifest m = manifest(1);
+  const auto state = rank_state(m, 0);
+  ASSERT_TRUE(CheckpointWriter().write(
+      {tmp(m), m, {std::as_bytes(std::span(state))}, {{kTrainerStateFile, "{\"rounds\":2}"}}}));
+  EXPECT_EQ(*(*CheckpointReader::open(tmp(m)))->trainer_state(), "{\"rounds\":2}");
+  flip_byte(tmp(m) + "/" + kTrainerStateFile, 0);
+  EXPECT_EQ((*CheckpointReader::open(tmp(m)))->trainer_state().error().code(), Errc::data_loss);
 }
 TEST_F(CheckpointReaderTest, FlippedBytesOfAnAttachmentAreFound) {
   const std::string directory = write_and_commit(manifest(1));

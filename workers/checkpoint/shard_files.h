@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/io/chunk_digests.h"
+#include "model/io/safetensors.h"
+#include "workers/checkpoint/manifest_file.h"
+
+namespace troupe::workers {
+
+/// The rank files of one folder, a checkpoint's or a base's: of each unit some tensors, cut into shards. They are
+/// mapped, so memory use is the page cache's. What is read is compared with its digests first, chunk by chunk and once.
+/// Immutable: any number of threads may read.
+class ShardFiles {
+ public:
+  /// Which tensors each file holds.
+  struct Layout {
+    std::int64_t world = 1;
+    /// of every tensor: "F32" or "BF16"
+    std::string dtype = "F32";
+    /// What a file holds of a unit: tensors of `shard` elements. A unit may have none here.
+    struct Unit {
+      std::int64_t shard = 0;
+      std::vector<std::string> tensors;
+    };
+    std::vector<Unit> units;
+  };
+
+  /// Opens every rank's file: headers and the tensors that the layout asks for. `files` are the manifest's. Errors:
+  /// data_loss.
+  static Result<ShardFiles> open(const std::string& directory, Layout layout, const std::vector<ManifestFile>& files);
+
+  /// Elements [begin, begin + count) of one of a unit's tensors over all ranks, as f32. Errors: data_loss.
+  Result<void> read(std::size_t unit, std::size_t tensor, std::int64_t begin, std::int64_t count, float* out) const;
+  /// Compares all bytes of all files with their digests. Errors: data_loss naming the file.
+  Result<void> check_all() const;
+  /// Bytes that were compared; of files without digests by chunk none.
+  std::int64_t checked_bytes() const;
+
+ private:
+  struct RankFile {
+    SafetensorsReader file;
+    /// none in format 1
+    std::optional<CheckedChunks> chunks;
+    std::string digest;
+    /// of each unit
+    std::vector<std::vector<TensorInfo>> tensors;
+  };
+  static Result<RankFile> open_rank(const std::string& directory, const ManifestFile& listed, const Layout& layout);
+  Result<void> read_rank(const RankFile& from, const TensorInfo& tensor, std::int64_t begin, std::int64_t count,
+                         float* out) const;
+
+  Layout layout_;
+  std::vector<RankFile> ranks_;
+};
+
+}  // namespace troupe::workers

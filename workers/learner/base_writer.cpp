@@ -1,0 +1,49 @@
+#include "workers/learner/base_writer.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/durable_file.h"
+#include "base/file_io.h"
+#include "model/shard/shard_store.h"
+#include "workers/checkpoint/frozen_base.h"
+#include "workers/checkpoint/rank_file_writer.h"
+
+namespace troupe::workers {
+
+namespace {
+
+bool is_frozen(const UnitSpec& unit) { return keep_of(unit) == UnitKeep::frozen; }
+
+Result<void> write_part(const Engine& engine, const std::string& folder) {
+  TROUPE_TRY(make_folders(folder));
+  std::vector<TensorDeclaration> tensors;
+  std::vector<std::span<const std::byte>> parts;
+  for (std::size_t u = 0; u < engine.units().size(); ++u) {
+    const UnitSpec& unit = engine.units()[u];
+    if (!is_frozen(unit)) continue;
+    const at::Tensor& shard = engine.frozen_shard(u);
+    tensors.push_back({unit.name + ".master", shard.scalar_type() == at::kBFloat16 ? "BF16" : "F32", {shard.numel()}});
+    parts.emplace_back(static_cast<const std::byte*>(shard.data_ptr()), shard.nbytes());
+  }
+  TROUPE_TRY(write_rank_file(folder + "/" + Manifest::rank_file(engine.rank(), engine.world()), tensors, parts));
+  return sync_directory(folder);
+}
+
+}  // namespace
+
+bool has_frozen_units(const Engine& engine) {
+  return std::any_of(engine.units().begin(), engine.units().end(), is_frozen);
+}
+
+Result<void> write_base_part(const Engine& engine, const std::string& checkpoints, std::uint64_t fence) {
+  const auto written = write_part(engine, base_tmp_folder(checkpoints, fence));
+  if (written) return {};
+  return Error{Errc::resource_exhausted, "the frozen base is not written: " + written.error().message()};
+}
+
+}  // namespace troupe::workers
