@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <numeric>
+
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/dit_units.h"
@@ -22,8 +24,12 @@ ModelConfig config_of(const DitSize& size) {
   return config;
 }
 
-Batch make_batch(const ModelConfig& config, const DitSize& size, at::ScalarType dtype) {
-  const std::vector<std::uint64_t> positions{0};
+}  // namespace
+
+Batch make_dit_batch(const DitSize& size, at::ScalarType dtype) {
+  const auto config = config_of(size);
+  std::vector<std::uint64_t> positions(static_cast<std::size_t>(size.samples));
+  std::iota(positions.begin(), positions.end(), 0U);
   const auto draw = [&](std::uint64_t stream, const std::vector<std::int64_t>& shape) {
     return keyed_noise(kSeed, 1000 + stream, positions, shape).to(dtype);
   };
@@ -35,12 +41,10 @@ Batch make_batch(const ModelConfig& config, const DitSize& size, at::ScalarType 
   batch[batch_keys::kContext] = draw(4, {size.text_tokens, config.text_encoder.dim});
   batch[batch_keys::kClip] = draw(5, {size.image_tokens, config.image_encoder.dim});
   const auto flags = at::TensorOptions().dtype(at::kBool);
-  batch[batch_keys::kActionMask] = at::ones({1, actions, config.dit.action_dim}, flags);
-  batch[batch_keys::kHasRealAction] = at::ones({1}, flags);
+  batch[batch_keys::kActionMask] = at::ones({size.samples, actions, config.dit.action_dim}, flags);
+  batch[batch_keys::kHasRealAction] = at::ones({size.samples}, flags);
   return batch;
 }
-
-}  // namespace
 
 std::vector<ParamView> DitCase::views() const {
   std::vector<ParamView> views;
@@ -58,7 +62,7 @@ DitCase make_dit_case(const DitSize& size, at::ScalarType dtype) {
   made.network = std::make_shared<DitNetwork>(made.config, size.blocks);
   for (const auto& unit : made.network->units()) made.parameters += count_parameters(unit);
   made.weights = testing::random_parameters(made.network->units(), kSeed, dtype);
-  made.batch = make_batch(made.config, size, dtype);
+  made.batch = make_dit_batch(size, dtype);
   return made;
 }
 

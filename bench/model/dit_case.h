@@ -25,9 +25,10 @@ struct DitSize {
   std::int64_t latent_height = 10, latent_width = 20;
   std::int64_t blocks = 4, actions_per_block = 24;
   std::int64_t text_tokens = 512, image_tokens = 257;
+  std::int64_t samples = 1;
 };
 
-/// The DiT that is timed: weights, one sample with targets, and the network. The 5B's shape at a quarter of its
+/// The DiT that is timed: weights, samples with targets, and the network. The 5B's shape at a quarter of its
 /// width by default: 1,000 nominal tokens, 512 text and 257 image tokens.
 struct DitCase {
   ModelConfig config;
@@ -42,5 +43,8 @@ struct DitCase {
 };
 
 DitCase make_dit_case(const DitSize& size, at::ScalarType dtype);
+
+/// The samples alone, in that dtype.
+Batch make_dit_batch(const DitSize& size, at::ScalarType dtype);
 
 }  // namespace troupe::bench

@@ -3,37 +3,39 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
+#include <string>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "bench/model/dit_case.h"
 #include "model/optim/adamw.h"
-#include "model/shard/network.h"
 
 namespace troupe::bench {
 
-/// The peer that the sharded learner is measured against: the same Network in one process as plain LibTorch autograd.
-/// Every parameter is a leaf tensor, the prologue and each block are checkpointed (inputs kept, run again in
-/// backward; the epilogue runs once, as in the engine), gradients land in .grad, and LibTorch's own fused AdamW
-/// updates everything. One thread at a time.
+/// The reference's training step in plain LibTorch: ReferenceDit with every block checkpointed, masters and moments in
+/// f32, LibTorch's fused AdamW after a clip by the global norm. In bf16 a copy of the masters is computed with and
+/// gradients are summed in f32, as FSDP2's mixed precision does. Threads are ATen's.
 class PlainTrainer {
  public:
-  /// Initial values are those that an Engine draws from the same seed.
-  PlainTrainer(std::shared_ptr<const Network> network, std::uint64_t seed, const AdamWOptions& adamw,
-               double clip_grad_norm);
+  /// `dit_case` has the initial values in f32 and must outlive the trainer.
+  PlainTrainer(const DitCase& dit_case, at::ScalarType dtype, const AdamWOptions& adamw, double clip_grad_norm);
 
-  /// One optimizer step; returns the loss before it.
-  double step(const Batch& batch, double lr);
+  /// One optimizer step over the micro-batches' mean; returns the loss before it.
+  double step(const std::vector<Batch>& micro_batches, double lr);
+
+  /// Of what lives from step to step: masters, moments and the bf16 copy.
+  std::int64_t bytes() const;
 
  private:
-  at::Tensor loss(const Batch& batch) const;
+  double add_gradients(const Batch& batch, double weight);
   void update(double lr);
 
-  const std::shared_ptr<const Network> network_;
+  const DitCase& case_;
   const AdamWOptions adamw_;
   const double clip_grad_norm_;
-  std::vector<ParamView> units_;
-  std::vector<at::Tensor> params_, m_, v_, updates_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> masters_, m_, v_, updates_;
+  std::vector<at::Tensor> leaves_;  ///< computed with: the masters, or their copy
+  std::vector<at::Tensor> gradients_;
 };
 
 }  // namespace troupe::bench

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "kernels/threads.h"
+
 namespace troupe::bench {
 namespace {
 
@@ -77,12 +79,15 @@ double Product::flops() const { return 2.0 * static_cast<double>(a.numel()) * st
 std::vector<Product> record_products(const std::function<void()>& program) {
   Recording made;
   recording = &made;
-  // CPU gradients run in this thread too, so nothing else touches the recording
+  // the kernels stay in this thread, and CPU gradients run in it too, so nothing else touches the recording
+  const int threads = kernels::num_threads();
+  kernels::set_num_threads(1);
   const auto handle = at::addGlobalCallback(
       at::RecordFunctionCallback(on_operator).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
   program();
   at::removeCallback(handle);
   recording = nullptr;
+  kernels::set_num_threads(threads);
   TORCH_CHECK(!made.products.empty(), "the program was seen to run no matrix product");
   return made.products;
 }

@@ -18,7 +18,8 @@ struct Product {
 
 /// The GEMMs and attention products of a program, found by watching ATen's operators while it runs once: mm, addmm and
 /// bmm as they are called, with their strides; a fused attention as the products that it computes inside (two forward,
-/// five backward, one of them the scores again).
+/// five backward, one of them the scores again). A product that the kernels cut into tiles (kernels/product.h) is found
+/// as its tiles.
 std::vector<Product> record_products(const std::function<void()>& program);
 
 /// Runs all of them once.

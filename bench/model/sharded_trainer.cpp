@@ -3,82 +3,105 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <exception>
 #include <thread>
 
 #include "base/stopwatch.h"
+#include "bench/model/tensor_memory.h"
 #include "bench/support/failures.h"
+#include "kernels/threads.h"
+#include "model/shard/named_state.h"
 
 namespace troupe::bench {
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+using Clock = std::chrono::steady_clock;
 
-Batch part_of(const Batch& batch, int rank, int world) {
-  Batch part;
-  for (const auto& [name, tensor] : batch) {
-    const std::int64_t samples = tensor.size(0) / world;
-    part[name] = tensor.narrow(0, rank * samples, samples).contiguous();
+constexpr std::chrono::seconds kPatience{300};
+
+/// Tensors in memory as an engine's first state.
+class InMemoryWeights final : public NamedState {
+ public:
+  InMemoryWeights(std::vector<UnitSpec> units, const NamedTensors& weights)
+      : NamedState(std::move(units), 0), weights_(weights) {}
+
+ private:
+  bool contains(const std::string& name) const override { return weights_.count(name) != 0; }
+  Result<void> read_tensor(const std::string& name, std::int64_t begin, std::int64_t count, float* out) const override {
+    std::copy_n(weights_.at(name).const_data_ptr<float>() + begin, count, out);
+    return {};
   }
-  return part;
-}
+
+  const NamedTensors& weights_;
+};
 
 }  // namespace
 
-ShardedTrainer::ShardedTrainer(std::shared_ptr<const Network> network, int world, const EngineOptions& options,
-                               std::uint64_t seed) {
+ShardedTrainer::ShardedTrainer(const std::shared_ptr<const Network>& network, int world, const EngineOptions& options,
+                               const NamedTensors& weights) {
   const auto group = make_thread_group(world, kPatience);
   for (int r = 0; r < world; ++r) {
     auto& rank = ranks_.emplace_back();
     rank.group = join_thread_group(group, r);
     rank.engine = std::make_unique<Engine>(network, options);
     rank.engine->attach(*rank.group);
-    rank.engine->initialise(seed);
+    must(rank.engine->load(InMemoryWeights(rank.engine->units(), weights)));
   }
 }
 
-double ShardedTrainer::step(Rank& rank, const Batch& part, double lr) const {
+void ShardedTrainer::step(Rank& rank, const Batch& batch, double lr, Phase& phase) const {
   const double weight = 1.0 / static_cast<double>(ranks_.size());
-  const auto micro = must(rank.engine->accumulate(part, weight, /*first=*/true));
+  const auto micro = must(rank.engine->accumulate(batch, weight, /*first=*/true));
+  const auto computed = Clock::now();
   const auto vote = must(rank.engine->vote({weight * micro.loss}, {}));
+  phase.vote_s += seconds_since(computed);
+  const auto voted = Clock::now();
   rank.engine->commit(lr, vote);
-  return vote.sums.at(0);
+  phase.commit_s += seconds_since(voted);
+  phase.losses.push_back(vote.sums.at(0));
 }
 
-Phase ShardedTrainer::run(const std::vector<Batch>& batches, int warm_up, int steps, double lr) {
-  using Clock = std::chrono::steady_clock;
-  const int world = static_cast<int>(ranks_.size());
-  Phase phase;
+Phase ShardedTrainer::run(const std::vector<Batch>& batches, int steps, double lr, int threads) {
+  std::vector<Phase> phases(ranks_.size());
   std::vector<std::exception_ptr> failures(ranks_.size());
-  const auto body = [&](int r) {
+  const auto body = [&](std::size_t r) {
     at::set_num_threads(1);
-    Rank& rank = ranks_[static_cast<std::size_t>(r)];
-    std::vector<Batch> parts;
-    for (const auto& batch : batches) parts.push_back(part_of(batch, r, world));
-    for (int i = 0; i < warm_up; ++i) step(rank, parts[static_cast<std::size_t>(i) % parts.size()], lr);
+    kernels::set_num_threads(threads);
+    Rank& rank = ranks_[r];
     must(rank.group->barrier());
     const auto begin = Clock::now();
-    std::vector<double> losses;
-    for (int i = 0; i < steps; ++i) losses.push_back(step(rank, parts[static_cast<std::size_t>(i) % parts.size()], lr));
+    phases[r].peak_bytes = peak_tensor_bytes([&] {
+      for (int i = 0; i < steps; ++i) step(rank, batches.at(r), lr, phases[r]);
+    });
     must(rank.group->barrier());
-    if (r == 0) phase = {seconds_since(begin), std::move(losses)};
+    phases[r].seconds = seconds_since(begin);
   };
-  std::vector<std::thread> threads;
-  for (int r = 0; r < world; ++r) {
-    threads.emplace_back([&, r] {
+  std::vector<std::thread> running;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    running.emplace_back([&, r] {
       try {
         body(r);
       } catch (...) {
-        failures[static_cast<std::size_t>(r)] = std::current_exception();
-        ranks_[static_cast<std::size_t>(r)].group->abort("a rank of the benchmark failed");
+        failures[r] = std::current_exception();
+        ranks_[r].group->abort("a rank of the benchmark failed");
       }
     });
   }
-  for (auto& thread : threads) thread.join();
+  for (auto& thread : running) thread.join();
   for (const auto& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
-  return phase;
+  for (std::size_t r = 1; r < phases.size(); ++r) phases[0].peak_bytes += phases[r].peak_bytes;
+  return std::move(phases[0]);
+}
+
+std::int64_t ShardedTrainer::bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& rank : ranks_) {
+    for (const auto& [what, count] : rank.engine->bytes()) bytes += count;
+  }
+  return bytes;
 }
 
 }  // namespace troupe::bench

@@ -4,32 +4,40 @@
 #include <memory>
 #include <vector>
 
+#include "bench/model/dit_case.h"
 #include "model/shard/engine.h"
 
 namespace troupe::bench {
 
-/// What one phase of a measurement gave.
+/// What some steps took.
 struct Phase {
-  double seconds = 0;          ///< wall time of all timed steps
-  std::vector<double> losses;  ///< of each timed step, mean over the global batch
+  double seconds = 0;               ///< wall time of all steps, from one barrier of the ranks to another
+  double vote_s = 0, commit_s = 0;  ///< of these, rank 0's in vote and in commit
+  std::vector<double> losses;       ///< of each step, mean over the global batch
+  std::int64_t peak_bytes = 0;      ///< tensors that the steps had at once over what was there, all ranks
 };
 
-/// Troupe's learner: one Engine for each rank over the thread collective, each rank on a thread of its own with one
-/// intra-op thread. Engines and their group live from phase to phase. One thread at a time.
+/// Troupe's learner: one Engine for each rank over the thread collective. Engines and their group live from phase to
+/// phase. One thread at a time.
 class ShardedTrainer {
  public:
-  ShardedTrainer(std::shared_ptr<const Network> network, int world, const EngineOptions& options, std::uint64_t seed);
+  /// `weights`: initial values by name, f32.
+  ShardedTrainer(const std::shared_ptr<const Network>& network, int world, const EngineOptions& options,
+                 const NamedTensors& weights);
 
-  /// Runs `warm_up` and then `steps` steps; only the latter are timed, from one barrier to another. Step i takes
-  /// batches[i mod size], split evenly over the ranks along dimension 0. Throws std::runtime_error when a rank fails.
-  Phase run(const std::vector<Batch>& batches, int warm_up, int steps, double lr);
+  /// Runs steps of one micro-batch for each rank: batches[r] is rank r's. Each rank has a thread of its own, in which
+  /// LibTorch may use one thread and the kernels `threads`. Throws std::runtime_error when a rank fails.
+  Phase run(const std::vector<Batch>& batches, int steps, double lr, int threads);
+
+  /// What the engines of all ranks have allocated.
+  std::int64_t bytes() const;
 
  private:
   struct Rank {
     std::unique_ptr<Collective> group;  // outlives its engine's use of it
     std::unique_ptr<Engine> engine;
   };
-  double step(Rank& rank, const Batch& part, double lr) const;
+  void step(Rank& rank, const Batch& batch, double lr, Phase& phase) const;
 
   std::vector<Rank> ranks_;
 };
