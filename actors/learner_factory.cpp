@@ -105,11 +105,14 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
   TROUPE_ASSIGN(auto channels,
                 consumer_channels(context, identity, "", context.plan.feed_slots, context.plan.sample_bytes,
                                   are_threads(context.plan, identity.actor, feeder)));
-  const LearnerSetup learner{.config = config,
+  JobConfig decided = config;
+  decided.activation_checkpoint.mode = context.plan.activation_checkpoint;
+  const LearnerSetup learner{.config = std::move(decided),
                              .actor = identity.actor,
                              .incarnation = identity.incarnation,
                              .run_dir = context.run_dir,
-                             .runtime_dir = context.runtime_dir};
+                             .runtime_dir = context.runtime_dir,
+                             .threads = static_cast<int>(self->threads)};
   LearnerRole::Setup setup{.identity = identity,
                            .rank = learner,
                            .feed = rl ? rl_feed_options(config, self->process_rank, context.plan.batch.data_ranks,

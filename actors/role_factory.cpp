@@ -16,6 +16,7 @@
 #include "data/sample/open_mixture.h"
 #include "data/sample/sample_builder.h"
 #include "data/sample/tokenize.h"
+#include "kernels/product.h"
 #include "model/shard/flat_layout.h"
 #include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/checkpoint_state.h"
@@ -120,6 +121,7 @@ static_assert(std::all_of(std::begin(kFactories), std::end(kFactories),
 
 LocalActors::MakeRole role_maker(RoleContext context, IoLoop& loop) {
   context.loop = &loop;
+  if (const auto form = enum_value<ProductForm>(context.plan.products)) set_product_form(*form);
   return [context = std::move(context)](const ActorIdentity& identity, const std::string& role, Outbox outbox) {
     const auto factory = std::find_if(std::begin(kFactories), std::end(kFactories),
                                       [&](const Factory& each) { return each.role == role; });

@@ -10,6 +10,7 @@
 #include "app/exit_code.h"
 #include "app/interrupt_flag.h"
 #include "app/job_setup.h"
+#include "app/product_rates.h"
 #include "data/sample/open_mixture.h"
 #include "placement/format.h"
 #include "workers/encoder/encode_windows.h"
@@ -85,6 +86,7 @@ int encode_command(const EncodeOptions& options) {
         kUsage);
   }
   if (auto made = make_quickstart_data(*config); !made) return complain(made.error(), kFailed);
+  use_product_form(config->job);
   const auto code = encode(options, config->job);
   return code ? *code : complain_of_data(code.error());
 }

@@ -21,6 +21,7 @@
 #include "app/exit_code.h"
 #include "app/job_setup.h"
 #include "app/preflight.h"
+#include "app/product_rates.h"
 #include "app/profile.h"
 #include "base/clock.h"
 #include "base/descriptor_limit.h"
@@ -32,6 +33,7 @@
 #include "comm/channel/arena_desk.h"
 #include "comm/control/curve_keys.h"
 #include "comm/control/endpoint.h"
+#include "placement/product_form.h"
 #include "placement/render.h"
 #include "placement/roles.h"
 #include "workers/controller/resume.h"
@@ -228,7 +230,9 @@ class RunSession {
       auto member = membership_->join(std::get<Join>(control.message), control.from, std::chrono::steady_clock::now());
       if (!member) return fail(member.error(), kFailed);
     }
-    auto outcome = make_plan(membership_->cluster(), job_, cost_);
+    ClusterSnapshot cluster = membership_->cluster();
+    if (multiplies_bf16(job_)) cluster.products = own_product_rates();
+    auto outcome = make_plan(cluster, job_, cost_);
     if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
       return explain(*infeasible, config_);
     }
@@ -249,7 +253,13 @@ class RunSession {
     }
     const auto before = db_->newest_plan();
     if (!before) return fail(before.error(), kFailed);
-    if (*before) plan_.revision = (*before)->revision + 1;
+    if (*before) {
+      plan_.revision = (*before)->revision + 1;
+      const auto began = plan_from_json((*before)->json);
+      if (!began) return fail(began.error(), kFailed);
+      // another form would round otherwise: a job ends in the one that it began with
+      if (!began->products.empty()) plan_.products = began->products;
+    }
     const std::string json = to_json(plan_);
     if (auto written = write_file_durably(run_.plan(), json); !written) return fail(written.error(), kFailed);
     if (auto written = db_->add_plan(plan_.revision, json); !written) return fail(written.error(), kFailed);
@@ -463,7 +473,9 @@ int run_command(const RunOptions& options) {
   }
   auto cost = model_cost(config->job);
   if (!cost) return explain(cost.error(), *config);
-  const auto outcome = make_plan(own_cluster(), config->job, *cost);
+  ClusterSnapshot cluster = own_cluster();
+  if (multiplies_bf16(config->job)) cluster.products = own_product_rates();
+  const auto outcome = make_plan(cluster, config->job, *cost);
   const auto* plan = std::get_if<Plan>(&outcome);
   // With further nodes to come only --dry-run can judge by this machine.
   if (!plan && (options.dry_run || config->job.cluster.num_nodes == 1)) {

@@ -94,6 +94,20 @@ struct RestartConfig {
   }
 };
 
+/// Threads of actors that compute.
+struct ThreadsConfig {
+  /// 0 to 1024. Read by placement. The number changes no bit of a result.
+  std::int64_t learner = 0;
+
+  template <class V>
+  static void describe(V& v) {
+    v.field("learner", &ThreadsConfig::learner,
+            "threads that one learner rank computes on; 0: on nodes without devices the cores that feeders leave, "
+            "beside a device 2",
+            "count", 0, 1024);
+  }
+};
+
 /// Nodes, who runs where, in threads or processes, and how failures are met.
 struct ClusterConfig {
   /// 1 to 4096. Read by placement, actors, app.
@@ -104,6 +118,7 @@ struct ClusterConfig {
   std::map<std::string, std::string> isolation;
   /// learner and checkpointer are refused: their size is fixed for the run.
   std::map<std::string, ElasticConfig> elastic;
+  ThreadsConfig threads;
   RestartConfig restart;
   /// Seconds, 1 to 3600. Read by workers/controller, app.
   /// The node's heartbeats come every second.
@@ -129,6 +144,7 @@ struct ClusterConfig {
     v.map("isolation", &ClusterConfig::isolation,
           "per role: process (own OS process) or thread (inside the node's process)", {"process", "thread"});
     v.map("elastic", &ClusterConfig::elastic, "bounds of elastic pools (decoder, encoder, env, rollout)");
+    v.group("threads", &ClusterConfig::threads, "threads of actors that compute");
     v.group("restart", &ClusterConfig::restart, "restart budget of host processes");
     v.field("lease_s", &ClusterConfig::lease, "silence after which a node counts as lost", "seconds", 1, 3600);
     v.field("orphan_s", &ClusterConfig::orphan,

@@ -66,12 +66,15 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
   const std::int64_t param_bytes = gathered_bytes_per_param(job);
   MemoryTable table;
   table.shard_bytes = elements.trained * state_bytes_per_param(job) + elements.frozen * param_bytes;
-  const std::int64_t param_slots = std::min(job.parallelism.param_slots, elements.chain_units);
+  // a rank that is alone reads its shards in place
+  const std::int64_t param_slots = world == 1 ? 0 : std::min(job.parallelism.param_slots, elements.chain_units);
   table.param_slot_bytes = (param_slots * elements.largest + elements.replicated) * param_bytes;
   table.grad_slot_bytes =
       (job.parallelism.grad_slots * elements.largest_trained + elements.replicated) * kGradientBytes;
-  table.activation_bytes =
-      job.training.micro_batch_size * (cost.activation_bytes_per_sample + cost.workspace_bytes_per_sample);
+  const std::int64_t sample_bytes = job.activation_checkpoint.mode == "none"
+                                        ? cost.kept_bytes_per_sample
+                                        : cost.activation_bytes_per_sample + cost.workspace_bytes_per_sample;
+  table.activation_bytes = job.training.micro_batch_size * sample_bytes;
   table.encoder_bytes = cost.encoder_bytes;
   table.snapshot_bytes = elements.trained * kSavedBytesTrained;
   table.feed_bytes = slots_in_feed * cost.sample_bytes;

@@ -32,8 +32,10 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 ///                 18 n with bf16 parameters: the same and the bf16 shard that is gathered
 ///                 (4 | 2) z: the values that are gathered
 ///     param slots (min(param_slots, units of the chain) * largest padded unit of the chain + r) * (4 | 2)
+///                 one rank alone: r alone, as it reads its shards in place
 ///     grad slots  (grad_slots * largest padded trained unit of the chain + r) * 4
-///     activations micro_batch_size * (kept per sample + one block's recompute and backward per sample)
+///     activations micro_batch_size * (kept per sample + one block's recompute and backward per sample); with
+///                 activation_checkpoint.mode none what the blocks' graphs keep + one's backward
 ///     snapshot    12 n: master and moments on their way to a checkpoint
 ///     feed        slots_in_feed * sample_bytes
 /// `margin_bytes` is left at 0; the planner sets it for ranks on devices.

@@ -23,9 +23,16 @@ struct NodeSnapshot {
   std::vector<DeviceSnapshot> devices = {};
 };
 
+/// How fast the cores of the planning machine multiply bf16 in either form of precision.products.
+struct ProductRates {
+  bool has_tiles = false;          ///< the processor has instructions for tiles of bf16 (AMX)
+  double native = 0, widened = 0;  ///< FLOP/s; 0: not measured
+};
+
 /// The cluster at planning time. A value: no clock, no network.
 struct ClusterSnapshot {
   std::vector<NodeSnapshot> nodes;
+  ProductRates products = {};  ///< of the machine that plans; a pretended cluster has none
 };
 
 /// Size and work of one unit, from the very unit list that the engine lays out.
@@ -44,6 +51,7 @@ struct ModelCost {
   std::vector<UnitCost> units;                   ///< those that have state: the chain in order, then the replicated one
   std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward
   std::int64_t workspace_bytes_per_sample = 0;   ///< peak of one block's recompute and backward
+  std::int64_t kept_bytes_per_sample = 0;        ///< both, where nothing is recomputed
   std::int64_t encoder_bytes = 0;                ///< frozen encoders and codec that a learner holds beside its shards
   std::int64_t sample_bytes = 0;                 ///< one slot of the feed's arena
   std::int64_t decoder_bytes = 0;  ///< working memory of one actor of an elastic pool, with the networks it holds
@@ -59,6 +67,7 @@ struct PlannedActor {
   std::int64_t node = 0;  ///< node rank
   std::vector<std::int64_t> devices = {};
   double cpus = 1;
+  std::int64_t threads = 1;       ///< that a learner computes on; on small nodes more than the cores counted for it
   std::string isolation;          ///< process or thread
   std::int64_t memory_bytes = 0;  ///< host memory; a learner's device memory is learner_memory.engine_bytes()
 };
@@ -106,7 +115,9 @@ struct Plan {
   std::vector<NodeSnapshot> nodes;
   std::vector<PlannedActor> actors;  ///< by role (learner, decoder or encoder, checkpointer), then process rank
   std::vector<PlannedStream> streams;
-  std::string collective;  ///< thread, gloo or nccl
+  std::string collective;                      ///< thread, gloo or nccl
+  std::string activation_checkpoint = "full";  ///< what activation_checkpoint.mode came to: full or none
+  std::string products = {};  ///< form of bf16 products on cores: native or widened; empty: the job has none
   BatchPlan batch;
   MemoryTable learner_memory;
   std::int64_t parameters = 0;

@@ -9,6 +9,7 @@
 #include "placement/checks.h"
 #include "placement/format.h"
 #include "placement/memory_model.h"
+#include "placement/product_form.h"
 #include "placement/roles.h"
 #include "placement/seats.h"
 #include "placement/streams.h"
@@ -48,6 +49,15 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
   }
 }
 
+// The job with activation_checkpoint.mode decided: auto keeps everything where that fits.
+JobConfig with_recompute(JobConfig job, const ModelCost& cost, Plan plan) {
+  if (job.activation_checkpoint.mode != "auto") return job;
+  job.activation_checkpoint.mode = "none";
+  fill_memory(job, cost, plan);
+  if (find_memory_problem(plan)) job.activation_checkpoint.mode = "full";
+  return job;
+}
+
 std::int64_t on_node(const std::vector<Seat>& seats, std::int64_t node) {
   return std::count_if(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.node == node; });
 }
@@ -68,7 +78,10 @@ std::vector<PlannedActor> make_actors(const ClusterSnapshot& cluster, const JobC
                          .devices = mine[p].devices,
                          .cpus = elastic_cpus(node, role, on_node(mine, mine[p].node)),
                          .isolation = isolation_of(job, role)};
-      if (role == RoleKind::learner) actor.cpus = learner_cpus(node, ranks[n]);
+      if (role == RoleKind::learner) {
+        actor.cpus = learner_cpus(node, job, ranks[n]);
+        actor.threads = learner_threads(node, job, ranks[n]);
+      }
       if (role == RoleKind::checkpointer) actor.cpus = checkpointer_cpus(node);
       actors.push_back(std::move(actor));
     }
@@ -180,28 +193,32 @@ void add_warnings(const JobConfig& job, const Seats& seats, Plan& plan) {
 
 }  // namespace
 
-std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const JobConfig& job, const ModelCost& cost) {
+std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const JobConfig& given,
+                                         const ModelCost& cost) {
   std::vector<std::string> reasons;
   Plan plan;
-  plan.job = job.job.name;
-  const ClusterSnapshot used = select_nodes(cluster, job, plan, reasons);
+  plan.job = given.job.name;
+  const ClusterSnapshot used = select_nodes(cluster, given, plan, reasons);
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
   plan.nodes = used.nodes;
 
-  const Seats seats = resolve_seats(used, job, reasons);
+  const Seats seats = resolve_seats(used, given, reasons);
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
-  check_seats(used, job, seats, reasons);
-  check_isolation(job, seats, reasons);
+  check_seats(used, given, seats, reasons);
+  check_isolation(given, seats, reasons);
   const auto ranks = static_cast<std::int64_t>(seats.at("learner").size());
-  plan.batch = plan_batch(job, ranks, reasons);
+  plan.batch = plan_batch(given, ranks, reasons);
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
 
-  plan.collective = on_devices(seats) ? "nccl" : isolation_of(job, "learner") == "thread" ? "thread" : "gloo";
+  plan.collective = on_devices(seats) ? "nccl" : isolation_of(given, "learner") == "thread" ? "thread" : "gloo";
+  if (multiplies_bf16(given) && !on_devices(seats)) plan.products = product_form(given, cluster.products);
   for (const UnitCost& unit : cost.units) {
     plan.parameters += unit.params;
     if (!unit.trainable) plan.frozen_parameters += unit.params;
   }
-  plan.actors = make_actors(used, job, seats);
+  plan.actors = make_actors(used, given, seats);
+  const JobConfig job = with_recompute(given, cost, plan);
+  plan.activation_checkpoint = job.activation_checkpoint.mode;
   fill_memory(job, cost, plan);
   plan.disk_bytes_per_checkpoint = plan.learner_memory.snapshot_bytes * ranks;
   plan.feed_slots = feed_slots(job, plan.batch);

@@ -62,6 +62,7 @@ std::string diff_actors(const Plan& before, const Plan& after) {
     changes.add("node", b.node, a.node);
     changes.add("gpus", devices_text(b), devices_text(a));
     changes.add("cpus", format_cpus(b.cpus), format_cpus(a.cpus));
+    changes.add("threads", b.threads, a.threads);
     changes.add("isolation", b.isolation, a.isolation);
     changes.add_bytes("memory", b.memory_bytes, a.memory_bytes);
     text += changes.line(a.name);
@@ -117,6 +118,8 @@ std::string diff(const Plan& before, const Plan& after) {
   Changes job, batch, memory;
   job.add("name", before.job, after.job);
   job.add("collective", before.collective, after.collective);
+  job.add("activation_checkpoint", before.activation_checkpoint, after.activation_checkpoint);
+  job.add("products", before.products, after.products);
   job.add("parameters", before.parameters, after.parameters);
   job.add("frozen_parameters", before.frozen_parameters, after.frozen_parameters);
   job.add_bytes("checkpoint", before.disk_bytes_per_checkpoint, after.disk_bytes_per_checkpoint);

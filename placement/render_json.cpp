@@ -31,16 +31,19 @@ constexpr std::uint64_t kMaxNumber = std::uint64_t{1} << 50;
 std::int64_t to_milli(double cpus) { return std::llround(cpus * 1000); }
 
 json actor_to_json(const PlannedActor& a) {
-  return {{"cpu_milli", to_milli(a.cpus)},  {"devices", a.devices}, {"isolation", a.isolation},
-          {"memory_bytes", a.memory_bytes}, {"name", a.name},       {"node", a.node},
-          {"process_rank", a.process_rank}, {"role", a.role}};
+  json all = {{"cpu_milli", to_milli(a.cpus)},  {"devices", a.devices}, {"isolation", a.isolation},
+              {"memory_bytes", a.memory_bytes}, {"name", a.name},       {"node", a.node},
+              {"process_rank", a.process_rank}, {"role", a.role}};
+  if (a.threads != 1) all["threads"] = a.threads;
+  return all;
 }
 
 // Everything but revision and plan_id.
 json content(const Plan& plan) {
   json actors = json::array();
   for (const PlannedActor& a : plan.actors) actors.push_back(actor_to_json(a));
-  json all = {{"actors", actors},
+  json all = {{"activation_checkpoint", plan.activation_checkpoint},
+              {"actors", actors},
               {"batch", plan.batch},
               {"collective", plan.collective},
               {"decoder_memory_bytes", plan.decoder_memory_bytes},
@@ -55,6 +58,7 @@ json content(const Plan& plan) {
               {"streams", plan.streams},
               {"warnings", plan.warnings}};
   if (plan.frozen_parameters != 0) all["frozen_parameters"] = plan.frozen_parameters;
+  if (!plan.products.empty()) all["products"] = plan.products;
   if (plan.block_slots != 0) {
     all["block_slots"] = plan.block_slots;
     all["block_bytes"] = plan.block_bytes;
@@ -84,6 +88,7 @@ PlannedActor actor_from_json(const json& j, const std::vector<NodeSnapshot>& nod
                  .node = j.at("node"),
                  .devices = j.at("devices").get<std::vector<std::int64_t>>(),
                  .cpus = static_cast<double>(j.at("cpu_milli").get<std::int64_t>()) / 1000.0,
+                 .threads = j.value("threads", std::int64_t{1}),
                  .isolation = j.at("isolation"),
                  .memory_bytes = j.at("memory_bytes")};
   if (static_cast<std::size_t>(a.node) >= nodes.size())
@@ -112,6 +117,8 @@ Plan plan_from(const json& j) {
   j.at("learner_memory").get_to(plan.learner_memory);
   plan.parameters = j.at("parameters");
   plan.frozen_parameters = j.value("frozen_parameters", std::int64_t{0});
+  plan.activation_checkpoint = j.value("activation_checkpoint", plan.activation_checkpoint);
+  plan.products = j.value("products", std::string());
   plan.disk_bytes_per_checkpoint = j.at("disk_bytes_per_checkpoint");
   plan.feed_slots = j.at("feed_slots");
   plan.sample_bytes = j.at("sample_bytes");

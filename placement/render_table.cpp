@@ -103,9 +103,10 @@ std::string state_note(const Plan& plan, const JobConfig& job) {
 
 // What is whole on every rank.
 std::string gathered_note(const Plan& plan, const JobConfig& job) {
-  if (trains_adapters(plan))
-    return fmt::format("{} param slots, trained params and grads", job.parallelism.param_slots);
-  return fmt::format("{} param + {} grad slots", job.parallelism.param_slots, job.parallelism.grad_slots);
+  // a rank that is alone reads its shards in place
+  const std::int64_t slots = plan.batch.data_ranks == 1 ? 0 : job.parallelism.param_slots;
+  if (trains_adapters(plan)) return fmt::format("{} param slots, trained params and grads", slots);
+  return fmt::format("{} param + {} grad slots", slots, job.parallelism.grad_slots);
 }
 
 std::string saved_note(const Plan& plan) { return trains_adapters(plan) ? "12 B/trained param" : "12 B/param"; }
@@ -119,7 +120,7 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
       fmt::format("+ gathered {} ({}) + encoders {}", format_bytes(m.param_slot_bytes + m.grad_slot_bytes),
                   gathered_note(plan, job), format_bytes(m.encoder_bytes)),
       fmt::format("+ activations {} (recompute {}, mbs {})", format_bytes(m.activation_bytes),
-                  job.activation_checkpoint.mode, plan.batch.micro)};
+                  plan.activation_checkpoint, plan.batch.micro)};
   const std::string arenas =
       fmt::format("feed {} ({} slots x {}) + snapshot {} ({})", format_bytes(m.feed_bytes), plan.feed_slots,
                   format_bytes(plan.sample_bytes), format_bytes(m.snapshot_bytes), saved_note(plan));
@@ -133,6 +134,8 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
     notes.push_back(fmt::format("host {} per rank: {}", format_bytes(m.arena_bytes()), arenas));
   } else {
     notes.push_back(fmt::format("+ {} = {} per rank", arenas, format_bytes(m.total())));
+    if (const std::int64_t threads = actors.front()->threads; threads > 1)
+      notes.push_back(fmt::format("on {} threads", threads));
   }
   return block("learner", actors, places(plan, actors), fmt::format("states {}", format_bytes(m.shard_bytes)), notes);
 }
@@ -216,6 +219,7 @@ std::string to_table(const Plan& plan, const JobConfig& job) {
   text += checkpointer_block(plan, job) + batch_line(plan, job);
   text += fmt::format("  {:<13} {} over {} rank{}\n", "collective", plan.collective, plan.batch.data_ranks,
                       plan.batch.data_ranks == 1 ? "" : "s");
+  if (!plan.products.empty()) text += fmt::format("  {:<13} {} (bf16)\n", "products", plan.products);
   text += stream_lines(plan) + node_lines(plan);
   for (const std::string& warning : plan.warnings) text += "  warning       " + warning + "\n";
   return text;

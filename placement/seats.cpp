@@ -27,6 +27,13 @@ PerRank per_rank_of(const std::string& role) {
   return {1, 1};
 }
 
+// Nodes with less cores have none to set aside for feeders.
+constexpr std::int64_t kSharedCores = 8;
+
+std::int64_t half_of_cores(const NodeSnapshot& node, std::int64_t ranks) {
+  return std::max<std::int64_t>(1, node.cpus / 2 / ranks);
+}
+
 // "learner,decoder: 0-1" is one rule for two roles. Returns role -> rule, without the feeder that the job does not
 // have.
 std::map<std::string, PlacementConfig> split_keys(const JobConfig& job, std::vector<std::string>& reasons) {
@@ -126,7 +133,7 @@ std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& 
     const NodeSnapshot& node = cluster.nodes[n];
     const bool is_helper = ranks[n] == 0 && on_cores && role != RoleKind::rollout;
     if (ranks[n] == 0 && !is_helper) continue;
-    const double taken = (ranks[n] == 0 ? 0.0 : learner_cpus(node, ranks[n])) * static_cast<double>(ranks[n]) +
+    const double taken = (ranks[n] == 0 ? 0.0 : learner_cpus(node, job, ranks[n])) * static_cast<double>(ranks[n]) +
                          checkpointer_cpus(node) * static_cast<double>(checkpointers[n]);
     const auto free = static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / kFeederCpus));
     const std::int64_t wanted = std::max<std::int64_t>(ranks[n], is_helper ? 1 : 0) *
@@ -152,9 +159,24 @@ std::vector<std::string> planned_roles(const JobConfig& job) {
 
 double usable_cpus(const NodeSnapshot& node) { return static_cast<double>(node.cpus) - (node.cpus >= 8 ? 1.0 : 0.25); }
 
-double learner_cpus(const NodeSnapshot& node, std::int64_t ranks_on_node) {
-  const std::int64_t share = node.cpus / 2 / std::max<std::int64_t>(1, ranks_on_node);
-  return static_cast<double>(std::clamp<std::int64_t>(share, 1, node.devices.empty() ? share + 1 : 2));
+std::int64_t learner_threads(const NodeSnapshot& node, const JobConfig& job, std::int64_t ranks_on_node) {
+  if (job.cluster.threads.learner > 0) return job.cluster.threads.learner;
+  const std::int64_t ranks = std::max<std::int64_t>(1, ranks_on_node), half = half_of_cores(node, ranks);
+  if (!node.devices.empty()) return std::min<std::int64_t>(half, 2);
+  if (node.cpus < kSharedCores) return std::max<std::int64_t>(1, node.cpus / ranks);
+  double feeders = 0;
+  // simulators step while the learner waits
+  for (const std::string& role : elastic_roles(job)) {
+    if (role != RoleKind::env) feeders += kFeederCpus * static_cast<double>(per_rank_of(role).without);
+  }
+  const double left = usable_cpus(node) - checkpointer_cpus(node);
+  return std::max(half, static_cast<std::int64_t>(left / static_cast<double>(ranks) - feeders));
+}
+
+double learner_cpus(const NodeSnapshot& node, const JobConfig& job, std::int64_t ranks_on_node) {
+  const bool shares = node.devices.empty() && node.cpus < kSharedCores && job.cluster.threads.learner == 0;
+  return static_cast<double>(shares ? half_of_cores(node, std::max<std::int64_t>(1, ranks_on_node))
+                                    : learner_threads(node, job, ranks_on_node));
 }
 
 double elastic_cpus(const NodeSnapshot& node, const std::string& role, std::int64_t actors_on_node) {

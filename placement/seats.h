@@ -27,9 +27,14 @@ std::vector<std::string> planned_roles(const JobConfig& job);
 /// failure appends one sentence to `reasons`; the result is complete only when none was added.
 Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::vector<std::string>& reasons);
 
-/// Cores of one learner rank: 2 beside a device (1 on small nodes); without devices, half of the node's cores shared
-/// by its ranks, at least 1. Independent of the feeders, so that scaling a pool never changes a learner's threads.
-double learner_cpus(const NodeSnapshot& node, std::int64_t ranks_on_node);
+/// Threads that one learner rank computes on: cluster.threads.learner where it is set. Else 2 beside a device (1 on
+/// small nodes); without devices, the node's cores shared by its ranks, less what the pools that the job starts beside
+/// a rank, the checkpointer and the node agent need; on less than 8 cores those share the ranks' cores. It depends on
+/// no pool's size, so that scaling one never changes a learner's threads.
+std::int64_t learner_threads(const NodeSnapshot& node, const JobConfig& job, std::int64_t ranks_on_node);
+/// Cores that are counted for one learner rank: its threads, but on less than 8 cores without devices half of the
+/// node's over its ranks, at least 1.
+double learner_cpus(const NodeSnapshot& node, const JobConfig& job, std::int64_t ranks_on_node);
 /// Cores of one actor of an elastic pool: 1, but a simulator beside no device steps its environments on all of the
 /// node's cores, shared by the simulators there: in turn with the learner, who waits meanwhile.
 double elastic_cpus(const NodeSnapshot& node, const std::string& role, std::int64_t actors_on_node);

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
+#include "base/cache_home.h"
 #include "base/hash.h"
 
 namespace troupe::data {
@@ -20,13 +20,6 @@ std::string own_name(const std::string& root) {
   fs::path real = fs::weakly_canonical(root, code);
   if (code) real = fs::absolute(root, code);
   return fmt::format("{}-{}", real.filename().string(), to_hex(xxh3_64(real.string())));
-}
-
-std::string cache_home() {
-  const char* named = std::getenv("XDG_CACHE_HOME");
-  if (named != nullptr && named[0] == '/') return named;  // the specification ignores relative paths
-  const char* home = std::getenv("HOME");
-  return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache" : std::string();
 }
 
 /// The folder, or the nearest parent that exists, can be written.

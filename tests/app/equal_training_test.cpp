@@ -24,6 +24,22 @@ TEST_F(EqualTrainingTest, RanksAndAccumulationSplitOneBatchWithoutChangingTheLos
   for (const char* root : {"one", "threads", "processes"}) expect_verified(80, 0, root);
 }
 
+TEST_F(EqualTrainingTest, ThreadsAndRecomputeOfALearnerChangeNoBit) {
+  const std::vector<std::string> wide = {"training.steps=4", "model.dit.dim=128", "model.dit.num_heads=4",
+                                         "model.dit.ffn_dim=512", "cluster.component_placement.learner=0"};
+  const auto train = [&](const std::string& root, const std::string& threads, const std::string& recompute) {
+    ASSERT_TRUE(succeeded(
+        run_small(wide + std::vector<std::string>{"job.run_root=" + root, "cluster.threads.learner=" + threads,
+                                                  "activation_checkpoint.mode=" + recompute})));
+  };
+  train("one", "1", "none");
+  train("three", "3", "auto");
+  train("again", "1", "full");
+  const auto weights = exported("one");
+  EXPECT_TRUE(weights == exported("three"));
+  EXPECT_TRUE(weights == exported("again"));
+}
+
 TEST_F(EqualTrainingTest, TwoRunsOnThreadsAreEqualToTheBit) {
   ASSERT_TRUE(succeeded(run_small({"job.run_root=first"})));
   ASSERT_TRUE(succeeded(run_small({"job.run_root=second"})));

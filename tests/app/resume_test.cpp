@@ -42,6 +42,28 @@ TEST_F(ResumeTest, ACheckpointOfTwoRanksGoesOnOnOneAndOnThree) {
   EXPECT_EQ(nlohmann::json::parse(text_of(dir_ / "runs/latest/plan.json"))["revision"], 2) << "each start has a plan";
 }
 
+TEST_F(ResumeTest, AJobThatGoesOnMultipliesInTheFormThatItBeganWith) {
+  const std::map<std::string, std::string> env = {{"XDG_CACHE_HOME", dir_ / "cache"}};
+  const std::string rates = dir_ / "cache/troupe/product_rates.json";
+  const auto form_of = [&](const std::string& file) {
+    return nlohmann::json::parse(text_of(file)).value("products", "none");
+  };
+  const auto set_rates = [&](double native, double widened) {
+    auto kept = nlohmann::json::parse(text_of(rates));
+    kept["native"] = native, kept["widened"] = widened;
+    std::ofstream(rates) << kept.dump();
+  };
+  const std::string bf16 = "precision.param=bf16";
+  ASSERT_TRUE(succeeded(troupe({"plan", small_job(), bf16}, env))) << "measures and keeps what it measured";
+  set_rates(1e15, 1e9);
+  ASSERT_TRUE(succeeded(run_small({bf16, "training.steps=2"}, env)));
+  EXPECT_EQ(form_of(dir_ / "runs/latest/plan.json"), "native");
+  set_rates(1e9, 1e15);
+  expect_end(troupe({"plan", small_job(), bf16, "--json"}, env), 0, {R"("products": "widened")"});
+  expect_end(run_small({bf16, "training.steps=4", "--resume", "auto"}, env), 0, {"resuming at step 2"});
+  EXPECT_EQ(form_of(dir_ / "runs/latest/plan.json"), "native");
+}
+
 TEST_F(ResumeTest, AFinishedRunShowsItsReportAgain) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
   const std::string report = text_of(dir_ / "runs/latest/report.txt");

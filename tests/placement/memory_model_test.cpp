@@ -44,6 +44,11 @@ TEST_F(MemoryModelTest, ShardAndSlotBytesFollowTheTable) {
   EXPECT_EQ(t.feed_bytes, 900);
   EXPECT_EQ(t.total(), t.engine_bytes() + t.arena_bytes());
 }
+TEST_F(MemoryModelTest, ARankThatIsAloneHasNoParameterSlots) {
+  const ModelCost cost = testing::tiny_cost();
+  EXPECT_EQ(learner_memory(job, cost, 1, 4).param_slot_bytes, 0);
+  EXPECT_GT(learner_memory(job, cost, 2, 4).param_slot_bytes, 0);
+}
 TEST_F(MemoryModelTest, Bf16AddsAShardCopyAndHalvesParamSlots) {
   const ModelCost cost = testing::tiny_cost();
   const MemoryTable fp32 = learner_memory(job, cost, 2, 4);

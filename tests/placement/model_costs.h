@@ -40,6 +40,7 @@ inline ModelCost tiny_cost() {
   ModelCost cost = chain(4, 48, 96, 50'000);
   cost.activation_bytes_per_sample = 400'000;
   cost.workspace_bytes_per_sample = 600'000;
+  cost.kept_bytes_per_sample = 2'500'000;
   cost.encoder_bytes = 3'000'000;
   cost.sample_bytes = 700'000;
   cost.decoder_bytes = std::int64_t{96} << 20;
@@ -51,6 +52,7 @@ inline ModelCost cost_5b() {
   ModelCost cost = chain(30, 3072, 14'336, 129'000'000);
   cost.activation_bytes_per_sample = 180'000'000;
   cost.workspace_bytes_per_sample = 350'000'000;
+  cost.kept_bytes_per_sample = 4'200'000'000;
   cost.encoder_bytes = 12'700'000'000;
   cost.sample_bytes = 17'000'000;
   cost.decoder_bytes = std::int64_t{400} << 20;
@@ -61,6 +63,7 @@ inline ModelCost cost_14b() {
   ModelCost cost = chain(40, 5120, 13'824, 330'000'000);
   cost.activation_bytes_per_sample = 6'500'000'000;
   cost.workspace_bytes_per_sample = 8'000'000'000;
+  cost.kept_bytes_per_sample = 123'000'000'000;
   cost.encoder_bytes = 12'700'000'000;
   cost.sample_bytes = 68'000'000;
   cost.decoder_bytes = std::int64_t{600} << 20;

@@ -111,7 +111,39 @@ TEST_F(PlannerTest, ScalingDecodersNeverChangesALearnersCores) {
   const double with_one = plan_or_fail(cluster_of("cpu16-64G"), job).actors[0].cpus;
   job.cluster.component_placement["decoder"] = {.node_group = "node", .placement = "0:0-5"};
   EXPECT_EQ(plan_or_fail(cluster_of("cpu16-64G"), job).actors[0].cpus, with_one);
-  EXPECT_EQ(with_one, 8);
+  EXPECT_EQ(with_one, 11);  // of 16: one for the node agent, two for the checkpointer, two for decoders
+}
+TEST_F(PlannerTest, ALearnerOnCoresHasAllThatItsFeedersLeave) {
+  const auto learner_on = [&](const char* cluster) { return plan_or_fail(cluster_of(cluster), job).actors[0]; };
+  EXPECT_EQ(learner_on("cpu2-8G").threads, 2) << "decoders share the cores of a small node";
+  EXPECT_EQ(learner_on("cpu2-8G").cpus, 1);
+  EXPECT_EQ(learner_on("cpu4-16G").threads, 4);
+  EXPECT_EQ(learner_on("cpu64-256G").threads, 59);
+  EXPECT_EQ(learner_on("cpu64-256G").cpus, 59);
+  EXPECT_EQ(learner_on("1xH200").threads, 2) << "beside a device it only launches work";
+  job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0:0-1"};
+  EXPECT_EQ(learner_on("cpu2-8G").threads, 1);
+  EXPECT_EQ(learner_on("cpu64-256G").threads, 28);
+}
+TEST_F(PlannerTest, RecomputesOnlyWhereKeepingEverythingDoesNotFit) {
+  EXPECT_EQ(plan_or_fail(cluster_of("cpu16-64G"), job).activation_checkpoint, "none");
+  const Plan kept = plan_or_fail(cluster_of("cpu16-64G"), job);
+  job.activation_checkpoint.mode = "full";
+  const Plan recomputed = plan_or_fail(cluster_of("cpu16-64G"), job);
+  EXPECT_EQ(recomputed.activation_checkpoint, "full");
+  EXPECT_LT(recomputed.learner_memory.activation_bytes, kept.learner_memory.activation_bytes);
+  job.activation_checkpoint.mode = "auto";
+  ModelCost cost = testing::tiny_cost();
+  cost.kept_bytes_per_sample = std::int64_t{1} << 40;
+  const Plan forced = plan_or_fail(cluster_of("cpu16-64G"), job, cost);
+  EXPECT_EQ(forced.activation_checkpoint, "full");
+  EXPECT_EQ(forced.learner_memory.activation_bytes, recomputed.learner_memory.activation_bytes);
+}
+TEST_F(PlannerTest, TheJobMaySetALearnersThreads) {
+  job.cluster.threads.learner = 5;
+  EXPECT_EQ(plan_or_fail(cluster_of("cpu16-64G"), job).actors[0].threads, 5);
+  EXPECT_EQ(plan_or_fail(cluster_of("cpu2-8G"), job).actors[0].cpus, 5);
+  EXPECT_EQ(plan_or_fail(cluster_of("1xH200"), job).actors[0].threads, 5);
 }
 TEST_F(PlannerTest, ThreadRolesOfOneNodeHandOverInProcess) {
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0:0-1"};

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/trace.h"
+#include "kernels/threads.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/learner/base_writer.h"
 #include "workers/learner/initial_state.h"
@@ -84,7 +85,9 @@ void LearnerRank::stop() {
 }
 
 void LearnerRank::run() {
+  // LibTorch's own operators stay on one thread, on which alone their sums have one order
   at::set_num_threads(1);
+  kernels::set_num_threads(setup_.threads);
   // The moments of a parameter that gets no more gradient decay into subnormal numbers and stay there; arithmetic on
   // them is many times slower.
   at::Context::setFlushDenormal(true);

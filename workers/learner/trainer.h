@@ -54,6 +54,8 @@ struct LearnerSetup {
   std::string run_dir;
   /// Folder with the desk of this node, where snapshots are published.
   std::string runtime_dir;
+  /// That the rank computes on; results do not depend on it.
+  int threads = 1;
 };
 
 /// What a trainer works with between begin() and the end of its group.

@@ -57,7 +57,7 @@ Result<ModelCost> imitation_model_cost(const JobConfig& job) {
   TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
   ModelCost cost = policy_cost(*agent.policy);
   cost.sample_bytes = data->layout().bytes;
-  cost.activation_bytes_per_sample = cost.sample_bytes + (std::int64_t{64} << 10);
+  cost.kept_bytes_per_sample = cost.activation_bytes_per_sample = cost.sample_bytes + (std::int64_t{64} << 10);
   cost.decoder_bytes = (std::int64_t{128} << 20) + data->resident_bytes();
   return cost;
 }
@@ -72,6 +72,7 @@ Result<ModelCost> rl_model_cost(const JobConfig& job) {
   // units.
   cost.activation_bytes_per_sample =
       item.bytes / std::max<std::int64_t>(1, item.calls * item.rows) + (std::int64_t{64} << 10);
+  cost.kept_bytes_per_sample = cost.activation_bytes_per_sample;
   cost.sample_bytes = item.bytes;
   cost.block_bytes = make_block_layout(agent.spec(), shape.rows, shape.chunk).bytes;
   // Simulators hold their environments, rollout workers three versions of the weights and the slots; both LibTorch
@@ -85,8 +86,9 @@ Result<ModelCost> rl_model_cost(const JobConfig& job) {
 Result<ModelCost> model_cost(const JobConfig& job) {
   if (is_imitation(job)) return imitation_model_cost(job);
   if (job.job.kind == JobKind::rl) return rl_model_cost(job);
-  const DitCost dit = dit_cost(job.model, job.data.window, job.precision.param == "bf16" ? 2 : 4, /*trim=*/true,
-                               job.activation_checkpoint.mode == "full");
+  const std::int64_t element_bytes = job.precision.param == "bf16" ? 2 : 4;
+  const DitCost dit = dit_cost(job.model, job.data.window, element_bytes, /*trim=*/true, /*recompute=*/true);
+  const DitCost kept = dit_cost(job.model, job.data.window, element_bytes, /*trim=*/true, /*recompute=*/false);
   ModelCost cost;
   TROUPE_ASSIGN(const std::vector<UnitSpec> chain, trained_chain(job.model));
   const std::vector<UnitSpec> units = state_units(chain);
@@ -96,6 +98,7 @@ Result<ModelCost> model_cost(const JobConfig& job) {
   }
   cost.activation_bytes_per_sample = dit.activation_bytes_per_sample;
   cost.workspace_bytes_per_sample = dit.workspace_bytes_per_sample;
+  cost.kept_bytes_per_sample = kept.activation_bytes_per_sample + kept.workspace_bytes_per_sample;
   const EncoderCost encoders = encoder_cost(job.model, job.data.window, job.precision.encoders == "bf16" ? 2 : 4);
   TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model));
   TROUPE_ASSIGN(const SampleLayout item, item_layout(job));
