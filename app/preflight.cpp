@@ -19,6 +19,7 @@
 #include "workers/checkpoint/reader.h"
 #include "workers/controller/run_lock.h"
 #include "workers/inference/policy/find_checkpoint.h"
+#include "workers/learner/engine_options.h"
 #include "workers/learner/initial_state.h"
 
 namespace troupe::app {
@@ -132,6 +133,8 @@ void look_at_data(const LoadedConfig& config, const ResumePoint& point, Prefligh
 void look_whether_weights_fit(const JobConfig& job, const ResumePoint& point, Preflight& found) {
   if (point.checkpoint.empty())
     add(found, check_initial_state(job, state_units(found.pipeline->units())), "model.init.path");
+  if (const auto rules = check_update_rules(state_units(found.pipeline->units()), job_update_rules(job)); !rules)
+    found.findings.push_back({.error = rules.error()});
   if (!trains_agent(job)) add(found, check_frozen_files(job.model), "model.init");
 }
 

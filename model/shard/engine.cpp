@@ -84,12 +84,15 @@ void Engine::allocate() {
     if (u < chain.size() && units_[u].trainable) with_gradients.push_back(layouts_[u]);
   }
   store_ = std::make_unique<ShardStore>(layouts_, keep, world_, options_.param_dtype);
-  params_ = std::make_unique<SlotPool>(options_.param_slots, slot_elements(all.first(chain.size()), world_),
-                                       options_.param_dtype);
+  params_ = std::make_unique<SlotPool>(
+      options_.param_slots, is_alone() ? 0 : slot_elements(all.first(chain.size()), world_), options_.param_dtype);
   gradients_ = std::make_unique<SlotPool>(options_.grad_slots, slot_elements(with_gradients, world_), at::kFloat);
   if (units_.size() > chain.size()) {
     replicated_ = std::make_unique<ReplicatedParameters>(chain, layouts_.back(), rank_, world_, options_.param_dtype);
   }
+  intervals_.clear();
+  for (const FlatLayout& layout : layouts_)
+    intervals_.push_back(update_intervals(layout, layout.padded(world_), options_.update_rules));
   make_views();
 }
 
@@ -97,31 +100,33 @@ void Engine::make_views() {
   const auto& chain = network_->units();
   views_.clear();
   for (std::size_t u = 0; u < chain.size(); ++u) {
-    const auto& slot = params_->buffer(static_cast<int>(u) % options_.param_slots);
-    auto& view = views_.emplace_back(views_of(layouts_[u], slot, /*leaves=*/chain[u].trainable));
+    const auto& values =
+        is_alone() ? store_->gather_source(u) : params_->buffer(static_cast<int>(u) % options_.param_slots);
+    auto& view = views_.emplace_back(views_of(layouts_[u], values, /*leaves=*/chain[u].trainable));
     if (replicated_) replicated_->add_parameters(u, view);
     view.set_adapter_scale(chain[u].adapter_scale);
   }
   manual_gradients_.clear();
-  gradient_views_.assign(chain.size() * static_cast<std::size_t>(options_.grad_slots + 1), std::nullopt);
+  gradient_views_.assign(chain.size() * static_cast<std::size_t>(options_.grad_slots + 2), std::nullopt);
 }
 
-const ParamView& Engine::gradient_view(std::size_t unit, int slot) {
+const ParamView& Engine::gradient_view(std::size_t unit, int place) {
   auto& view =
-      gradient_views_[unit * static_cast<std::size_t>(options_.grad_slots + 1) + static_cast<std::size_t>(slot + 1)];
+      gradient_views_[unit * static_cast<std::size_t>(options_.grad_slots + 2) + static_cast<std::size_t>(place + 1)];
   if (!view) {
     view.emplace();
     if (replicated_) replicated_->add_gradients(unit, *view);
-    if (slot >= 0) add_views(*view, layouts_[unit].entries, gradients_->buffer(slot), /*leaves=*/false);
+    if (place >= 0) add_views(*view, layouts_[unit].entries, gradient_buffer(unit, place), /*leaves=*/false);
   }
   return *view;
 }
 
-const std::vector<ParamView>& Engine::manual_gradients(const ObjectivePlan& plan) {
-  auto& views = manual_gradients_[&plan];
+const std::vector<ParamView>& Engine::manual_gradients(const ObjectivePlan& plan, bool in_place) {
+  auto& views = manual_gradients_[{&plan, in_place}];
   if (!views.empty()) return views;
   int next = 0;
-  for (std::size_t u = 0; u < chain_length(); ++u) views.push_back(gradient_view(u, plan.trains()[u] ? next++ : -1));
+  for (std::size_t u = 0; u < chain_length(); ++u)
+    views.push_back(gradient_view(u, !plan.trains()[u] ? -1 : in_place ? this->in_place() : next++));
   return views;
 }
 

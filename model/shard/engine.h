@@ -26,6 +26,7 @@
 #include "model/shard/slot_pool.h"
 #include "model/shard/unit_groups.h"
 #include "model/shard/unit_tape.h"
+#include "model/shard/update_intervals.h"
 
 namespace troupe::model {
 
@@ -42,6 +43,8 @@ struct EngineOptions {
   /// backward runs units again; off: their graphs are kept (TapeMode::keep)
   bool recompute = true;
   AdamWOptions adamw = {};
+  /// Parameters without decay, or with a learning rate of their own.
+  UpdateRules update_rules = {};
   /// Unit groups with an optimizer and a clip norm of their own. The others have `adamw` and are clipped by
   /// `clip_grad_norm` together.
   std::map<std::string, GroupOptions> groups = {};
@@ -120,7 +123,8 @@ class Engine {
   /// all-reduces of f64: the sums of squares of each group and `sums`, then `maxima` with what identifies layout and
   /// updates. All ranks pass as many numbers.
   Result<StepVote> vote(std::vector<double> sums, std::vector<double> maxima);
-  /// Clips and updates this rank's shards (AdamW, model/optim/adamw.h) with the accumulated gradient g times
+  /// Clips and updates this rank's shards (AdamW, model/optim/adamw.h; EngineOptions::update_rules) with the
+  /// accumulated gradient g times
   ///     min(1, clip_grad_norm / (norm + 1e-6))
   /// of its clip set; `vote` must be finite. Local: no rank waits for another.
   void commit(double lr, const StepVote& vote);
@@ -185,16 +189,29 @@ class Engine {
   Result<void> run(const std::function<Result<void>(Executor&)>& work);
   Result<void> agree(std::vector<double>& sums, std::vector<double>& maxima);
   void update(std::span<const Update> updates, const StepVote& vote);
+  void update_unit(std::size_t unit, std::span<const float> gradient, float clip, double lr, std::int64_t count,
+                   const AdamWOptions& adamw);
   Error give_up(Error error);
   void allocate();
   void make_views();
   void start_from(std::int64_t updates);
   void values_changed(std::size_t unit);
-  /// Views over gradient slot `slot` as unit `unit`, and the gradients of its replicated parameters; `slot` < 0: those
-  /// alone.
-  const ParamView& gradient_view(std::size_t unit, int slot);
-  /// Those of a manual backward: the plan's trained units lie in the gradient slots 0, 1, ... in order.
-  const std::vector<ParamView>& manual_gradients(const ObjectivePlan& plan);
+  /// Views of a unit's gradients over gradient_buffer(unit, place), and of its replicated parameters'; `place` < 0:
+  /// those alone.
+  const ParamView& gradient_view(std::size_t unit, int place);
+  /// A rank that is alone has everything in place: units are read from its shards, and the first gradients of a step
+  /// are written to the accumulators. Nothing is gathered, copied or reduced.
+  bool is_alone() const { return world_ == 1; }
+  /// Where a unit's gradients are written: a gradient slot, or in_place(), its accumulator.
+  int gradient_place(std::size_t unit, int slot) const {
+    return slot >= 0 && is_alone() && !accumulated_[unit] ? in_place() : slot;
+  }
+  int in_place() const { return options_.grad_slots; }
+  at::Tensor gradient_buffer(std::size_t unit, int place) const {
+    return place == in_place() ? store_->accumulator_tensor(unit) : gradients_->buffer(place);
+  }
+  /// Those of a manual backward: the plan's trained units lie in place, or in the gradient slots 0, 1, ... in order.
+  const std::vector<ParamView>& manual_gradients(const ObjectivePlan& plan, bool in_place);
   std::size_t chain_length() const { return network_->units().size(); }
   /// Index of the replicated parameters' unit, when there is one.
   std::size_t resident_unit() const { return chain_length(); }
@@ -214,13 +231,15 @@ class Engine {
   int rank_ = 0, world_ = 0;
   std::unique_ptr<ShardStore> store_;
   std::unique_ptr<SlotPool> params_, gradients_;
+  /// of each unit
+  std::vector<std::vector<UpdateInterval>> intervals_;
   /// null without replicated parameters
   std::unique_ptr<ReplicatedParameters> replicated_;
   /// of unit u over its slot u mod K; leaves where they are trained
   std::vector<ParamView> views_;
-  /// by unit * (G + 1) + slot + 1, made when first needed
+  /// by unit * (G + 2) + place + 1, made when first needed
   std::vector<std::optional<ParamView>> gradient_views_;
-  std::map<const ObjectivePlan*, std::vector<ParamView>> manual_gradients_;
+  std::map<std::pair<const ObjectivePlan*, bool>, std::vector<ParamView>> manual_gradients_;
 
   /// of the blocks' programs, over the steps
   UnitMemory unit_memory_;

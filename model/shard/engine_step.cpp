@@ -95,12 +95,30 @@ void Engine::update(std::span<const Update> updates, const StepVote& vote) {
     for (const std::size_t u : groups_.units_of(group)) {
       const auto gradient = store_->accumulator(u);
       if (!accumulated_[u]) std::fill(gradient.begin(), gradient.end(), 0.0f);
-      adamw_step(store_->state(StateKind::master, u), store_->state(StateKind::m, u), store_->state(StateKind::v, u),
-                 gradient, clip[group], lr, count, groups_.adamw(group));
+      update_unit(u, gradient, clip[group], lr, count, groups_.adamw(group));
       values_changed(u);
     }
   }
   discard();
+}
+
+void Engine::update_unit(std::size_t unit, std::span<const float> gradient, float clip, double lr, std::int64_t count,
+                         const AdamWOptions& adamw) {
+  const auto master = store_->state(StateKind::master, unit);
+  const auto m = store_->state(StateKind::m, unit), v = store_->state(StateKind::v, unit);
+  const auto elements = static_cast<std::int64_t>(master.size()), shard = rank_ * elements;
+  for (const UpdateInterval& interval : intervals_[unit]) {
+    // its part of this rank's shard
+    const std::int64_t begin = std::max<std::int64_t>(0, interval.begin - shard);
+    const std::int64_t end = std::min(elements, interval.end - shard);
+    if (begin >= end) continue;
+    AdamWOptions own = adamw;
+    if (!interval.decays) own.weight_decay = 0;
+    const auto part = [&](auto values) {
+      return values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    };
+    adamw_step(part(master), part(m), part(v), part(gradient), clip, lr * interval.rate, count, own);
+  }
 }
 
 void Engine::average(double tau, const std::vector<std::string>& targets) {

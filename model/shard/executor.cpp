@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/trace.h"
 
 namespace troupe::model {
@@ -56,10 +58,12 @@ Result<MicroResult> Engine::Executor::run(const ManualBackward& form, const Obje
   }
   for (const Op& op : gathered) TROUPE_TRY(finish_gather(op));
   for (int u = 0; u < units; ++u) engine_.params_->begin_read(u, u);
+  const auto is_in_place = [&](const Op& op) { return place_of(op) == engine_.in_place(); };
+  slots_only_ = !std::all_of(trained.begin(), trained.end(), is_in_place);
   for (const Op& op : trained) begin_gradients(op);
   MicroResult result = [&] {
     const Span span("forward and backward");
-    return form.run(engine_.views_, batch, weight, engine_.manual_gradients(plan));
+    return form.run(engine_.views_, batch, weight, engine_.manual_gradients(plan, !slots_only_));
   }();
   for (int u = 0; u < units; ++u) engine_.params_->end_read(u, u);
   for (const Op& op : trained) {
@@ -116,6 +120,7 @@ Buffer Engine::Executor::padded(const at::Tensor& buffer, int unit) const {
 
 void Engine::Executor::start_gather(const Op& op) {
   engine_.params_->begin_write(op.slot, op.unit);
+  if (engine_.is_alone()) return;
   const auto full = padded(engine_.params_->buffer(op.slot), op.unit);
   if (full.count == 0) return;  // a unit without parameters
   gathers_[index(op.slot)] = collective_.all_gather(full, buffer_of(engine_.store_->gather_source(index(op.unit))));
@@ -137,9 +142,13 @@ void Engine::Executor::forward(const Op& op, UnitTape& tape) {
   engine_.params_->end_read(op.slot, op.unit);
 }
 
+int Engine::Executor::place_of(const Op& op) const {
+  return slots_only_ ? op.grad_slot : engine_.gradient_place(index(op.unit), op.grad_slot);
+}
+
 void Engine::Executor::begin_gradients(const Op& op) {
   engine_.gradients_->begin_write(op.grad_slot, op.unit);
-  const Buffer full = padded(engine_.gradients_->buffer(op.grad_slot), op.unit);
+  const Buffer full = padded(engine_.gradient_buffer(index(op.unit), place_of(op)), op.unit);
   zero_gaps(engine_.layouts_[index(op.unit)], {static_cast<float*>(full.data), static_cast<std::size_t>(full.count)});
 }
 
@@ -148,7 +157,7 @@ void Engine::Executor::backward(const Op& op, UnitTape& tape) {
   const bool trainable = op.grad_slot >= 0;
   engine_.params_->begin_read(op.slot, op.unit);
   if (trainable) begin_gradients(op);
-  tape.backward(op.unit, engine_.views_[index(op.unit)], engine_.gradient_view(index(op.unit), op.grad_slot));
+  tape.backward(op.unit, engine_.views_[index(op.unit)], engine_.gradient_view(index(op.unit), place_of(op)));
   if (trainable) engine_.gradients_->end_write(op.grad_slot, op.unit);
   engine_.params_->end_read(op.slot, op.unit);
 }
@@ -160,6 +169,7 @@ std::span<float> Engine::Executor::own_part(const Op& op) const {
 
 void Engine::Executor::start_reduce(const Op& op) {
   engine_.gradients_->begin_read(op.grad_slot, op.unit);
+  if (engine_.is_alone()) return;
   const auto full = padded(engine_.gradients_->buffer(op.grad_slot), op.unit);
   if (full.count == 0) return;
   // the unit's first sum of a step is the accumulator; a later one lands in this rank's own part of the slot and is
@@ -175,7 +185,11 @@ Result<void> Engine::Executor::finish_reduce(const Op& op) {
     TROUPE_TRY(pending->wait());
   }
   const auto unit = index(op.unit);
-  if (engine_.accumulated_[unit]) add_to(engine_.store_->accumulator(unit), own_part(op));
+  const auto accumulator = engine_.store_->accumulator(unit);
+  if (engine_.accumulated_[unit])
+    add_to(accumulator, own_part(op));
+  else if (engine_.is_alone() && place_of(op) != engine_.in_place())
+    std::copy_n(own_part(op).data(), accumulator.size(), accumulator.data());
   engine_.accumulated_[unit] = true;
   engine_.gradients_->end_read(op.grad_slot, op.unit);
   return {};

@@ -32,6 +32,8 @@ class Engine::Executor {
   Result<void> finish_gather(const Op& op);
   void forward(const Op& op, UnitTape& tape);
   void backward(const Op& op, UnitTape& tape);
+  /// Where the gradients of the operation's unit go (Engine::gradient_place).
+  int place_of(const Op& op) const;
   void begin_gradients(const Op& op);
   void start_reduce(const Op& op);
   Result<void> finish_reduce(const Op& op);
@@ -45,6 +47,7 @@ class Engine::Executor {
   Collective& collective_;
   std::vector<std::unique_ptr<PendingCollective>> gathers_;  ///< by parameter slot
   std::vector<std::unique_ptr<PendingCollective>> reduces_;  ///< by gradient slot
+  bool slots_only_ = false;                                  ///< no gradient is written in place
 };
 
 }  // namespace troupe::model

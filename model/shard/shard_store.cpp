@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/check.h"
+#include "kernels/product.h"
 
 namespace troupe::model {
 
@@ -86,6 +87,11 @@ std::span<float> ShardStore::accumulator(std::size_t unit) {
   return part(accumulator_, unit);
 }
 
+at::Tensor ShardStore::accumulator_tensor(std::size_t unit) const {
+  TROUPE_CHECK(is_trained(unit), "only a trained unit has a gradient");
+  return slice(accumulator_, unit);
+}
+
 std::span<const float> ShardStore::values(std::size_t unit) const {
   return part(arena_of(StateKind::master, unit), unit);
 }
@@ -109,7 +115,7 @@ void ShardStore::read(StateKind kind, std::size_t unit, std::span<float> out) co
 
 void ShardStore::refresh(std::size_t unit) {
   if (!bf16_.defined() || places_[unit].keep == UnitKeep::frozen) return;
-  slice(copy_arena(unit), unit).copy_(slice(arena_of(StateKind::master, unit), unit));
+  convert_out(slice(copy_arena(unit), unit), slice(arena_of(StateKind::master, unit), unit));
 }
 
 std::int64_t ShardStore::bytes() const {

@@ -47,6 +47,8 @@ class ShardStore {
   /// Of a trained unit; the master of an averaged one too.
   std::span<float> state(StateKind kind, std::size_t unit);
   std::span<float> accumulator(std::size_t unit);
+  /// The same as a tensor, 1-D.
+  at::Tensor accumulator_tensor(std::size_t unit) const;
   /// The master, or the values of a frozen unit that is gathered in f32.
   std::span<const float> values(std::size_t unit) const;
 

@@ -6,8 +6,12 @@
 namespace troupe::workers {
 
 /// What a job says of its engine: precision.param (f32 or bf16), parallelism.param_slots and .grad_slots, recompute
-/// with activation_checkpoint.mode full, training.clip_grad_norm, and AdamW's betas, eps and weight_decay, one
-/// optimizer and clip norm for all unit groups. A trainer adds what its algorithm needs (rl_engine_options).
+/// unless activation_checkpoint.mode is none (a plan has decided on auto), training.clip_grad_norm, AdamW's betas, eps
+/// and weight_decay, and job_update_rules, one optimizer and clip norm for all unit groups. A trainer adds what its
+/// algorithm needs (rl_engine_options).
 EngineOptions job_engine_options(const JobConfig& config);
+
+/// optimizer.no_decay and optimizer.rates.
+UpdateRules job_update_rules(const JobConfig& config);
 
 }  // namespace troupe::workers
