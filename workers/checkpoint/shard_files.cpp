@@ -38,11 +38,7 @@ Result<ShardFiles::RankFile> ShardFiles::open_rank(const std::string& directory,
   const std::string path = directory + "/" + listed.name;
   auto file = SafetensorsReader::open(path);
   if (!file) return Error{Errc::data_loss, file.error().message()};
-  RankFile rank{.file = std::move(*file), .chunks = {}, .digest = listed.digest, .tensors = {}};
-  if (listed.has_chunks) {
-    TROUPE_ASSIGN(std::string list, read_chunk_list(directory, listed));
-    TROUPE_ASSIGN(rank.chunks, CheckedChunks::open(path, rank.file.file_bytes(), std::move(list)));
-  }
+  RankFile rank{.file = std::move(*file), .listed = listed, .chunks = std::make_unique<Chunks>(), .tensors = {}};
   for (const Layout::Unit& unit : layout.units) {
     auto& tensors = rank.tensors.emplace_back();
     for (const std::string& name : unit.tensors) {
@@ -69,14 +65,28 @@ Result<ShardFiles> ShardFiles::open(const std::string& directory, Layout layout,
     TROUPE_ASSIGN(RankFile file, open_rank(directory, *listed, layout));
     opened.ranks_.push_back(std::move(file));
   }
+  opened.directory_ = directory;
   opened.layout_ = std::move(layout);
   return opened;
+}
+
+Result<const CheckedChunks*> ShardFiles::chunks_of(const RankFile& rank) const {
+  const std::lock_guard lock(rank.chunks->mutex);
+  auto& opened = rank.chunks->opened;
+  if (!opened) {
+    TROUPE_ASSIGN(std::string list, read_chunk_list(directory_, rank.listed));
+    TROUPE_ASSIGN(opened, CheckedChunks::open(rank.file.path(), rank.file.file_bytes(), std::move(list)));
+  }
+  return &*opened;
 }
 
 Result<void> ShardFiles::read_rank(const RankFile& from, const TensorInfo& tensor, std::int64_t begin,
                                    std::int64_t count, float* out) const {
   const std::int64_t width = layout_.dtype == "BF16" ? 2 : 4;
-  if (from.chunks) TROUPE_TRY(from.chunks->check(tensor.offset + begin * width, count * width));
+  if (from.listed.has_chunks) {
+    TROUPE_ASSIGN(const CheckedChunks* chunks, chunks_of(from));
+    TROUPE_TRY(chunks->check(tensor.offset + begin * width, count * width));
+  }
   const auto bytes =
       tensor.bytes.subspan(static_cast<std::size_t>(begin * width), static_cast<std::size_t>(count * width));
   width == 2 ? widen(bytes, out) : copy_floats(bytes, out);
@@ -98,20 +108,25 @@ Result<void> ShardFiles::read(std::size_t unit, std::size_t tensor, std::int64_t
 
 Result<void> ShardFiles::check_all() const {
   for (const RankFile& rank : ranks_) {
-    if (rank.chunks) {
-      TROUPE_TRY(rank.chunks->check_all());
+    if (rank.listed.has_chunks) {
+      TROUPE_ASSIGN(const CheckedChunks* chunks, chunks_of(rank));
+      TROUPE_TRY(chunks->check_all());
       continue;
     }
     const std::string digest = xxh3_128_hex(rank.file.file_bytes());
-    if (digest != rank.digest)
-      return damaged(rank.file.path(), fmt::format("XXH3-128 is {}; the manifest says {}", digest, rank.digest));
+    if (digest != rank.listed.digest)
+      return damaged(rank.file.path(), fmt::format("XXH3-128 is {}; the manifest says {}", digest, rank.listed.digest));
   }
   return {};
 }
 
 std::int64_t ShardFiles::checked_bytes() const {
   std::int64_t bytes = 0;
-  for (const RankFile& rank : ranks_) bytes += rank.chunks ? rank.chunks->checked_bytes() : 0;
+  for (const RankFile& rank : ranks_) {
+    const std::lock_guard lock(rank.chunks->mutex);
+    const auto& opened = rank.chunks->opened;
+    if (opened) bytes += opened->checked_bytes() + chunk_list_bytes(rank.listed.size);
+  }
   return bytes;
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,22 +41,29 @@ class ShardFiles {
   Result<void> read(std::size_t unit, std::size_t tensor, std::int64_t begin, std::int64_t count, float* out) const;
   /// Compares all bytes of all files with their digests. Errors: data_loss naming the file.
   Result<void> check_all() const;
-  /// Bytes that were compared; of files without digests by chunk none.
+  /// Bytes that were compared, and of the digests read for it; of files without digests by chunk none.
   std::int64_t checked_bytes() const;
 
  private:
+  /// A file's digests by chunk, read when the file is: a rank of many reads few files.
+  struct Chunks {
+    std::mutex mutex;
+    std::optional<CheckedChunks> opened;
+  };
   struct RankFile {
     SafetensorsReader file;
-    /// none in format 1
-    std::optional<CheckedChunks> chunks;
-    std::string digest;
+    ManifestFile listed;
+    std::unique_ptr<Chunks> chunks;
     /// of each unit
     std::vector<std::vector<TensorInfo>> tensors;
   };
   static Result<RankFile> open_rank(const std::string& directory, const ManifestFile& listed, const Layout& layout);
+  /// Of a file that has them.
+  Result<const CheckedChunks*> chunks_of(const RankFile& rank) const;
   Result<void> read_rank(const RankFile& from, const TensorInfo& tensor, std::int64_t begin, std::int64_t count,
                          float* out) const;
 
+  std::string directory_;
   Layout layout_;
   std::vector<RankFile> ranks_;
 };

@@ -130,7 +130,10 @@ TEST_F(CheckpointReaderTest, ADamagedListOfDigestsIsRefused) {
   const std::string directory = write_and_commit(manifest(1));
   const std::string list = directory + "/" + Manifest::rank_file(0, 1) + ".xxh3";
   flip_byte(list, 3);
-  EXPECT_THAT(open_error(directory), HasSubstr(list));
+  const auto reader = *CheckpointReader::open(directory);
+  float out = 0;
+  EXPECT_THAT(reader->read(0, CheckpointReader::Kind::m, 0, 1, &out).error().message(), HasSubstr(list));
+  EXPECT_THAT(reader->verify_digests().error().message(), HasSubstr(list));
   fs::remove(list);
   EXPECT_THAT(open_error(directory), HasSubstr(list));
 }
