@@ -42,8 +42,7 @@ json actor_to_json(const PlannedActor& a) {
 json content(const Plan& plan) {
   json actors = json::array();
   for (const PlannedActor& a : plan.actors) actors.push_back(actor_to_json(a));
-  json all = {{"activation_checkpoint", plan.activation_checkpoint},
-              {"actors", actors},
+  json all = {{"actors", actors},
               {"batch", plan.batch},
               {"collective", plan.collective},
               {"decoder_memory_bytes", plan.decoder_memory_bytes},
@@ -58,6 +57,8 @@ json content(const Plan& plan) {
               {"streams", plan.streams},
               {"warnings", plan.warnings}};
   if (plan.frozen_parameters != 0) all["frozen_parameters"] = plan.frozen_parameters;
+  // what older plans do not have stands only where it differs, so that their plan_id is still theirs
+  if (plan.activation_checkpoint != "full") all["activation_checkpoint"] = plan.activation_checkpoint;
   if (!plan.products.empty()) all["products"] = plan.products;
   if (plan.block_slots != 0) {
     all["block_slots"] = plan.block_slots;

@@ -26,6 +26,11 @@ class CheckpointState final : public StateSource {
   const CheckpointReader& reader_;
 };
 
+/// Whether a unit's values lie in the base: it is frozen, and not empty.
+inline bool lies_in_base(const UnitSpec& unit, const FlatLayout& layout) {
+  return keep_of(unit) == UnitKeep::frozen && layout.numel > 0;
+}
+
 /// The manifest's description of an engine's units (state_units of the network's chain) and their layouts.
 inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& units,
                                                 const std::vector<FlatLayout>& layouts) {
@@ -36,7 +41,7 @@ inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& uni
                       .numel = layouts[u].numel,
                       .layout_hash = layouts[u].hash,
                       .trainable = units[u].trainable,
-                      .in_base = keep_of(units[u]) == UnitKeep::frozen};
+                      .in_base = lies_in_base(units[u], layouts[u])};
     for (const LayoutEntry& e : layouts[u].entries) unit.params.push_back({e.name, e.shape, e.offset, e.numel});
     described.push_back(std::move(unit));
   }

@@ -100,6 +100,7 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "eval",
                                                  "lr_scheduler.total_steps",
                                                  "job.run_root",
+                                                 "activation_checkpoint",
                                                  "parallelism.param_slots",
                                                  "parallelism.grad_slots",
                                                  "data.prefetch_batches",

@@ -2,14 +2,13 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
 
 #include "base/durable_file.h"
 #include "base/file_io.h"
-#include "model/shard/shard_store.h"
+#include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/frozen_base.h"
 #include "workers/checkpoint/rank_file_writer.h"
 
@@ -17,17 +16,19 @@ namespace troupe::workers {
 
 namespace {
 
-bool is_frozen(const UnitSpec& unit) { return keep_of(unit) == UnitKeep::frozen; }
+bool is_part(const Engine& engine, std::size_t unit) {
+  return lies_in_base(engine.units()[unit], engine.layouts()[unit]);
+}
 
 Result<void> write_part(const Engine& engine, const std::string& folder) {
   TROUPE_TRY(make_folders(folder));
   std::vector<TensorDeclaration> tensors;
   std::vector<std::span<const std::byte>> parts;
   for (std::size_t u = 0; u < engine.units().size(); ++u) {
-    const UnitSpec& unit = engine.units()[u];
-    if (!is_frozen(unit)) continue;
+    if (!is_part(engine, u)) continue;
     const at::Tensor& shard = engine.frozen_shard(u);
-    tensors.push_back({unit.name + ".master", shard.scalar_type() == at::kBFloat16 ? "BF16" : "F32", {shard.numel()}});
+    tensors.push_back(
+        {engine.units()[u].name + ".master", shard.scalar_type() == at::kBFloat16 ? "BF16" : "F32", {shard.numel()}});
     parts.emplace_back(static_cast<const std::byte*>(shard.data_ptr()), shard.nbytes());
   }
   TROUPE_TRY(write_rank_file(folder + "/" + Manifest::rank_file(engine.rank(), engine.world()), tensors, parts));
@@ -37,7 +38,10 @@ Result<void> write_part(const Engine& engine, const std::string& folder) {
 }  // namespace
 
 bool has_frozen_units(const Engine& engine) {
-  return std::any_of(engine.units().begin(), engine.units().end(), is_frozen);
+  for (std::size_t u = 0; u < engine.units().size(); ++u) {
+    if (is_part(engine, u)) return true;
+  }
+  return false;
 }
 
 Result<void> write_base_part(const Engine& engine, const std::string& checkpoints, std::uint64_t fence) {
