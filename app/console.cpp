@@ -61,7 +61,10 @@ void Console::work(const CountedWork& work) {
   bool is_due = false;
   {
     std::lock_guard lock(mutex_);
-    newest_ = [work](const TextStyle& style) { return counted_text(work, style); };
+    Live live = [work](const TextStyle& style) { return counted_text(work, style); };
+    const bool is_done = work.done >= work.of;
+    newest_ = is_done ? nullptr : live;
+    if (is_done) items_.push_back({.text = {}, .kept = {}, .live = std::move(live)});
     const auto now = std::chrono::steady_clock::now();
     is_due = now - said_ >= kWorkLine;
     if (is_due) said_ = now;
@@ -103,6 +106,7 @@ void Console::write_kept(const std::string& text) {
 }
 
 void Console::show(const Item& item) {
+  if (item.live) return out_.set_live(item.live(style()));
   write_kept(item.kept);
   if (item.text.empty() || (item.is_progress && out_.has_live_line())) return;
   if (item.severity != Severity::error) return out_.print(item.text);

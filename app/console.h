@@ -31,7 +31,8 @@ class Console final : public RunOutput {
   void line(Severity severity, const std::string& text) override;
   void live(const LiveLine& line) override;
   void progress(const std::string& text) override;
-  /// How far a work of many pieces is: the live line on a terminal, elsewhere a line every ten seconds.
+  /// How far a work of many pieces is: the live line on a terminal, where its end is always shown, elsewhere a line
+  /// every ten seconds.
   void work(const CountedWork& work);
   /// A text in the style of stdout, which is kept as `plain`. Both end without a newline.
   void styled(const std::string& text, const std::string& plain);
@@ -41,14 +42,16 @@ class Console final : public RunOutput {
   TextStyle style() const { return text_style_of(STDOUT_FILENO); }
 
  private:
+  using Live = std::function<std::string(const TextStyle&)>;
   struct Item {
     Severity severity = Severity::info;
     /// With their newlines; of an output and of the file.
     std::string text, kept;
     /// Not for a terminal with a live line.
     bool is_progress = false;
+    /// In place of a text: a live line that is shown in its turn.
+    Live live = nullptr;
   };
-  using Live = std::function<std::string(const TextStyle&)>;
   explicit Console(AppendFile kept);
   void push(Item item);
   void run();
