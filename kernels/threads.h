@@ -31,7 +31,9 @@ constexpr Range part_of(std::int64_t n, std::int64_t part, std::int64_t parts) {
 /// Calls body(context, part) for every part in [0, parts), each once, in any order, on at most `threads` threads of
 /// which the caller is one, and returns when all have ended. Parts must not depend on each other. They see the caller's
 /// floating-point modes (rounding, subnormal numbers). The first exception that a part throws is thrown again once all
-/// have ended. OpenMP's threads, which LibTorch uses too; built without OpenMP (clang), the caller does everything.
+/// have ended. OpenMP's threads, which LibTorch uses too; built without OpenMP (clang), the caller does everything. A
+/// part that calls LibTorch has one thread for it where parts are shared; where the caller does all of them, LibTorch
+/// has its own number, which is 1 where bits matter (at::set_num_threads, as a learner's rank does).
 void run_parts(std::int64_t parts, int threads, void (*body)(const void* context, std::int64_t part),
                const void* context);
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/threads.h"
-#include "tests/support/visible.h"
+#include "tests/support/tensor_checks.h"
 
 namespace troupe::testing {
 
