@@ -10,7 +10,6 @@
 #include "app/product_rates.h"
 #include "configs/schema_export.h"
 #include "placement/pretend.h"
-#include "placement/product_form.h"
 #include "placement/render.h"
 #include "workers/node/inventory.h"
 #include "workers/pipeline/model_cost.h"
@@ -28,8 +27,8 @@ int plan_command(const PlanOptions& options) {
     auto pretended = pretend_cluster(options.pretend);
     if (!pretended) return complain(pretended.error(), kUsage);
     cluster = std::move(*pretended);
-  } else if (multiplies_bf16(config->job)) {
-    cluster.products = own_product_rates();
+  } else {
+    add_product_rates(cluster, config->job);
   }
   auto outcome = make_plan(cluster, config->job, *cost);
   if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {

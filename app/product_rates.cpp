@@ -51,9 +51,7 @@ void keep_rates(const std::string& folder, const std::string& path, const std::s
   if (!written) log::warn("the rates of products are not kept: {}", written.error().message());
 }
 
-}  // namespace
-
-ProductRates own_product_rates() {
+ProductRates read_or_measure() {
   const std::string home = cache_home(), folder = home + "/troupe", path = folder + "/product_rates.json";
   const std::string machine = machine_text();
   auto rates = home.empty() ? std::nullopt : read_rates(path, machine);
@@ -64,6 +62,17 @@ ProductRates own_product_rates() {
   }
   rates->has_tiles = has_bf16_tiles();
   return *rates;
+}
+
+const ProductRates& own_product_rates() {
+  static const ProductRates rates = read_or_measure();
+  return rates;
+}
+
+}  // namespace
+
+void add_product_rates(ClusterSnapshot& cluster, const JobConfig& job) {
+  if (multiplies_bf16(job)) cluster.products = own_product_rates();
 }
 
 void use_product_form(const JobConfig& job) {

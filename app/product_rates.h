@@ -5,10 +5,11 @@
 
 namespace troupe::app {
 
-/// How fast this machine multiplies bf16: from the user's cache (CACHE/troupe/product_rates.json, base/cache_home.h)
-/// when it was measured there with this processor and this LibTorch, else measured now, which takes about 0.2 s, and
-/// kept there. A cache that cannot be read or written is a line in the log and a measurement.
-ProductRates own_product_rates();
+/// Gives a cluster that this machine plans for the rates of its bf16 products, where the job has any: from the user's
+/// cache (CACHE/troupe/product_rates.json, base/cache_home.h) when they were measured there with this processor and
+/// this LibTorch, else measured now, which takes about 0.2 s, and kept there. Where the cache cannot be written a line
+/// in the log says so. Once a process.
+void add_product_rates(ClusterSnapshot& cluster, const JobConfig& job);
 
 /// From here on this process multiplies bf16 as the plan of this job on this machine says.
 void use_product_form(const JobConfig& job);

@@ -33,7 +33,6 @@
 #include "comm/channel/arena_desk.h"
 #include "comm/control/curve_keys.h"
 #include "comm/control/endpoint.h"
-#include "placement/product_form.h"
 #include "placement/render.h"
 #include "placement/roles.h"
 #include "workers/controller/resume.h"
@@ -231,7 +230,7 @@ class RunSession {
       if (!member) return fail(member.error(), kFailed);
     }
     ClusterSnapshot cluster = membership_->cluster();
-    if (multiplies_bf16(job_)) cluster.products = own_product_rates();
+    add_product_rates(cluster, job_);
     auto outcome = make_plan(cluster, job_, cost_);
     if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
       return explain(*infeasible, config_);
@@ -474,7 +473,7 @@ int run_command(const RunOptions& options) {
   auto cost = model_cost(config->job);
   if (!cost) return explain(cost.error(), *config);
   ClusterSnapshot cluster = own_cluster();
-  if (multiplies_bf16(config->job)) cluster.products = own_product_rates();
+  add_product_rates(cluster, config->job);
   const auto outcome = make_plan(cluster, config->job, *cost);
   const auto* plan = std::get_if<Plan>(&outcome);
   // With further nodes to come only --dry-run can judge by this machine.
