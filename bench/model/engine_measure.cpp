@@ -15,6 +15,7 @@
 #include "bench/model/sharded_trainer.h"
 #include "bench/model/step_products.h"
 #include "bench/model/tensor_memory.h"
+#include "kernels/product.h"
 
 namespace troupe::bench {
 namespace {
@@ -135,8 +136,9 @@ class Measurement {
     const auto native_s = time_products(native, times_.setup.cores()).all();
     const auto widened_s = time_products(products_, times_.setup.cores()).all();
     if (native_s < widened_s) products_ = std::move(native);
-    times_.products = fmt::format("{}; {} (tried once: native {:.2f} s, widened {:.2f} s)", describe(products_),
-                                  native_s < widened_s ? "native" : "widened", native_s, widened_s);
+    times_.products =
+        fmt::format("{}; {} (tried once: native {:.2f} s, widened {:.2f} s); ours {}", describe(products_),
+                    native_s < widened_s ? "native" : "widened", native_s, widened_s, enum_name(product_form()));
   }
 
   void compare() {
