@@ -17,7 +17,7 @@ namespace troupe::model {
 
 /// A value's index in its graph.
 using ValueId = std::int32_t;
-/// No value: a bias that a layer lacks, a gradient that nobody asks for.
+/// Stands for no value, such as the bias of a layer without one, or a gradient that is not needed.
 inline constexpr ValueId kNoValue = -1;
 
 /// Where a value's memory comes from.
@@ -112,7 +112,7 @@ class Graph {
   ValueId converted(ValueId value, at::ScalarType dtype);
   /// `value` in the dtype that its products are computed in (kernels/product.h).
   ValueId operand(ValueId value);
-  /// From here on conversions are recorded anew.
+  /// Forgets the conversions so far: the backward records its own.
   void begin_backward() { converted_.clear(); }
 
  private:

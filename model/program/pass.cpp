@@ -32,7 +32,8 @@ Pass make_pass(const Graph& graph, const std::vector<std::size_t>& operations, c
     ids.push_back(static_cast<ValueId>(i));
   }
   const auto plan = plan_memory(planned);
-  for (std::size_t i = 0; i < ids.size(); ++i) pass.placed.push_back({ids[i], Arena::workspace, plan.offsets[i]});
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    pass.placed.push_back({ids[i], PlannedArena::workspace, plan.offsets[i]});
   pass.workspace_bytes = plan.bytes;
   return pass;
 }

@@ -8,7 +8,7 @@
 namespace troupe::model {
 
 /// The blocks of memory that a pass' values lie in.
-enum class Arena : std::uint8_t {
+enum class PlannedArena : std::uint8_t {
   /// of one pass: all units use it, one after the other
   workspace,
   /// of one unit, from its forward to its backward: its result and what KeepLevel::all keeps
@@ -19,7 +19,7 @@ enum class Arena : std::uint8_t {
 
 struct PlacedValue {
   ValueId id = kNoValue;
-  Arena arena = Arena::workspace;
+  PlannedArena arena = PlannedArena::workspace;
   /// bytes from the arena's begin
   std::int64_t offset = 0;
 };

@@ -36,7 +36,9 @@ std::vector<at::Tensor>& UnitMemory::tensors(const Graph& graph, const std::shar
   made.pass = pass;
   made.tensors.resize(graph.values().size());
   for (const auto& placed : pass->placed) {
-    const auto& arena = placed.arena == Arena::workspace ? workspace_ : placed.arena == Arena::stash ? stash : gradient;
+    const auto& arena = placed.arena == PlannedArena::workspace ? workspace_
+                        : placed.arena == PlannedArena::stash   ? stash
+                                                                : gradient;
     made.tensors[index_of(placed.id)] = view_of(arena, placed.offset, graph.value(placed.id));
   }
   for (std::size_t i = 0; i < graph.values().size(); ++i) {

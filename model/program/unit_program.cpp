@@ -20,7 +20,7 @@ std::vector<PlacedValue> in_stash(const Graph& graph, const std::vector<ValueId>
   for (const auto id : ids) lifetimes.push_back({graph.value(id).bytes(), 0, 0});
   const auto plan = plan_memory(lifetimes);
   std::vector<PlacedValue> placed;
-  for (std::size_t i = 0; i < ids.size(); ++i) placed.push_back({ids[i], Arena::stash, plan.offsets[i]});
+  for (std::size_t i = 0; i < ids.size(); ++i) placed.push_back({ids[i], PlannedArena::stash, plan.offsets[i]});
   bytes = plan.bytes;
   return placed;
 }
@@ -53,7 +53,7 @@ UnitProgram::UnitProgram(Graph graph, const std::set<std::string>& trained, Keep
     operations.clear();
   }
   for (std::size_t i = forward; i < graph_.operations().size(); ++i) operations.push_back(i);
-  fixed.push_back({input_gradient_, Arena::gradient, 0});
+  fixed.push_back({input_gradient_, PlannedArena::gradient, 0});
   auto second = make_pass(graph_, operations, fixed);
   second.stash_bytes = keep == KeepLevel::all ? stash_bytes : 0;
   second.gradient_bytes = graph_.value(input_gradient_).bytes();

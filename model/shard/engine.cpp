@@ -121,12 +121,12 @@ const ParamView& Engine::gradient_view(std::size_t unit, int place) {
   return *view;
 }
 
-const std::vector<ParamView>& Engine::manual_gradients(const ObjectivePlan& plan, bool in_place) {
-  auto& views = manual_gradients_[{&plan, in_place}];
+const std::vector<ParamView>& Engine::manual_gradients(const ObjectivePlan& plan, bool without_slots) {
+  auto& views = manual_gradients_[{&plan, without_slots}];
   if (!views.empty()) return views;
   int next = 0;
   for (std::size_t u = 0; u < chain_length(); ++u)
-    views.push_back(gradient_view(u, !plan.trains()[u] ? -1 : in_place ? this->in_place() : next++));
+    views.push_back(gradient_view(u, !plan.trains()[u] ? -1 : without_slots ? in_place() : next++));
   return views;
 }
 

@@ -153,8 +153,8 @@ class Engine {
   /// network its values alone, of a frozen unit nothing; little-endian f32 (docs/learner-engine.md).
   std::size_t snapshot_bytes() const;
   void snapshot(std::span<std::byte> out) const;
-  /// This rank's shard of a frozen unit where it lies, 1-D, in the dtype that is gathered. Valid until attach()
-  /// allocates anew.
+  /// This rank's shard of a frozen unit where it lies, 1-D, in the dtype that is gathered. Valid until an
+  /// attach() with another rank or world.
   const at::Tensor& frozen_shard(std::size_t unit) const;
 
   /// Commits behind this state, of whatever groups.
@@ -211,7 +211,7 @@ class Engine {
     return place == in_place() ? store_->accumulator_tensor(unit) : gradients_->buffer(place);
   }
   /// Those of a manual backward: the plan's trained units lie in place, or in the gradient slots 0, 1, ... in order.
-  const std::vector<ParamView>& manual_gradients(const ObjectivePlan& plan, bool in_place);
+  const std::vector<ParamView>& manual_gradients(const ObjectivePlan& plan, bool without_slots);
   std::size_t chain_length() const { return network_->units().size(); }
   /// Index of the replicated parameters' unit, when there is one.
   std::size_t resident_unit() const { return chain_length(); }

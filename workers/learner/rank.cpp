@@ -256,7 +256,7 @@ Result<void> LearnerRank::make_durable() {
 Result<void> LearnerRank::copy_state(SnapshotReady& ready) {
   const std::size_t bytes = engine_.snapshot_bytes();
   if (!arena_ || arena_->bytes().size() != bytes) {
-    TROUPE_ASSIGN(auto arena, comm::Arena::create(setup_.actor + "-snapshot", bytes));
+    TROUPE_ASSIGN(auto arena, Arena::create(setup_.actor + "-snapshot", bytes));
     TROUPE_TRY(arena.publish(setup_.runtime_dir));
     arena_.emplace(std::move(arena));
   }

@@ -111,7 +111,7 @@ class LearnerRank {
   // No frozen units, or this rank's part of the base is written, or the checkpoint that the group began at names one.
   bool has_base_ = false;
   std::optional<LedgerWriter> ledger_;
-  std::optional<comm::Arena> arena_;
+  std::optional<Arena> arena_;
   Divergence divergence_{{}};
   std::chrono::steady_clock::time_point last_commit_{};
 
