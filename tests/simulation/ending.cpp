@@ -112,7 +112,7 @@ void World::judge_end() {
   const bool is_as_told = times_told_to_end_ > 0 && (*exit_code_ == 75 || *exit_code_ == 130);
   if (*exit_code_ == 4 ? !may_fail(job.failure()) : *exit_code_ != 0 && !is_as_told)
     breach(fmt::format("the job ended with {}: {}", *exit_code_, job.failure()));
-  // Whoever told it to end: it is done when its last step is on disk, and only then.
+  // A job ends with 0 if and only if its last step is on disk, however it was told to end.
   const std::int64_t on_disk = job.checkpoints().committed_step();
   if (*exit_code_ != 4 && (*exit_code_ == 0) != (on_disk == schedule_.steps))
     breach(fmt::format("the job ended with {}, and step {} of {} is on disk", *exit_code_, on_disk, schedule_.steps));

@@ -78,7 +78,7 @@ TEST(ProgramOperationsTest, ModulatedNormGateAndModulation) {
                {draw({2, 3, 4, 8}, 3)},
                {{"m", draw({1, 4, 8}, 5)}},
                [row](Graph& g, ValueId x, const auto& shared, auto& p) {
-                 // the last table is used by nobody
+                 // no operation reads the last table
                  const auto e = record_modulation(g, p["m"], shared[0], {false, true, false, false});
                  const auto h = record_modulated_norm(g, x, e[1], e[0], row, kEps);
                  return record_gated_residual(g, x, h, e[2], row);

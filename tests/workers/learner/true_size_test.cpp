@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -50,17 +51,26 @@ class AnonymousGrowth {
     return std::stoll(status.substr(status.find("RssAnon:") + 8)) * 1024;
   }
   void watch() {
-    for (; !stopped_; std::this_thread::sleep_for(std::chrono::milliseconds(1))) most_ = std::max(most_, now());
+    std::unique_lock lock(mutex_);
+    do {
+      most_ = std::max(most_, now());
+    } while (!changed_.wait_for(lock, std::chrono::milliseconds(1), [this] { return stopped_; }));
     most_ = std::max(most_, now());
   }
   void stop() {
-    stopped_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
     if (thread_.joinable()) thread_.join();
   }
 
   const std::int64_t before_;
   std::int64_t most_ = 0;
-  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
   std::thread thread_;
 };
 
