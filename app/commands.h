@@ -53,6 +53,7 @@ struct PlanOptions {
   std::string pretend;
   bool json = false;
   bool show_config = false;
+  bool schedule = false;
 };
 int plan_command(const PlanOptions& options);
 

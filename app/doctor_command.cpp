@@ -78,7 +78,7 @@ Result<std::string> gloo() {
   std::filesystem::remove(store, ignored);
   if (!group) return group.error();
   double one = 1;
-  TROUPE_TRY((*group)->all_reduce_sum({.data = &one, .count = 1, .dtype = DType::f64}));
+  TROUPE_TRY((*group)->all_reduce_sum({&one, 1}));
   return std::string("a group of one rank sums");
 }
 

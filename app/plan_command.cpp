@@ -13,6 +13,7 @@
 #include "placement/render.h"
 #include "workers/node/inventory.h"
 #include "workers/pipeline/model_cost.h"
+#include "workers/pipeline/planned_step.h"
 
 namespace troupe::app {
 
@@ -38,6 +39,12 @@ int plan_command(const PlanOptions& options) {
   warn(preflight(*config, {}, &plan));
   if (options.json) {
     fmt::print("{}", to_json(plan));
+    return kOk;
+  }
+  if (options.schedule) {
+    const auto step = planned_step(config->job, *cost, plan);
+    if (!step) return complain(step.error(), kUsage);
+    fmt::print("{}", to_text(*step));
     return kOk;
   }
   fmt::print("{}", to_table(plan, config->job));

@@ -1,14 +1,17 @@
 #pragma once
 
 /// One namespace a folder, `troupe::<folder>`, and the names that a folder sees without saying where they are from: its
-/// own and those of the folders that it may include. The list is the include rule once more (docs/architecture.md, "The
-/// rooms"): a name from above does not compile.
+/// own and those of the folders that it may include. Short names of device are said with it: device::Stream. The list
+/// is the include rule once more (docs/architecture.md, "The rooms"): a name from above does not compile.
 namespace troupe {
 namespace base {}
 namespace configs {
 using namespace base;
 }
 namespace placement {
+using namespace configs;
+}
+namespace device {
 using namespace configs;
 }
 namespace kernels {

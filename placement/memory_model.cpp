@@ -60,6 +60,11 @@ std::int64_t gathered_bytes_per_param(const JobConfig& job) { return job.precisi
 
 std::int64_t state_bytes_per_param(const JobConfig& job) { return job.precision.param == "bf16" ? 18 : 16; }
 
+std::int64_t gradient_slots(const JobConfig& job, const ModelCost& cost, std::int64_t world) {
+  const std::int64_t wanted = job.parallelism.grad_slots;
+  return world > 1 || wanted >= count_elements(cost, world).chain_units ? wanted : 1;
+}
+
 MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world,
                            std::int64_t slots_in_feed) {
   const Elements elements = count_elements(cost, world);
@@ -68,9 +73,11 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
   table.shard_bytes = elements.trained * state_bytes_per_param(job) + elements.frozen * param_bytes;
   // a rank that is alone reads its shards in place
   const std::int64_t param_slots = world == 1 ? 0 : std::min(job.parallelism.param_slots, elements.chain_units);
-  table.param_slot_bytes = (param_slots * elements.largest + elements.replicated) * param_bytes;
+  const std::int64_t replicated = world == 1 ? 0 : elements.replicated;
+  table.param_slot_bytes = (param_slots * elements.largest + replicated) * param_bytes;
+  const std::int64_t staging = world == 1 ? 0 : std::max(elements.largest_trained, elements.replicated);
   table.grad_slot_bytes =
-      (job.parallelism.grad_slots * elements.largest_trained + elements.replicated) * kGradientBytes;
+      (gradient_slots(job, cost, world) * elements.largest_trained + elements.replicated + staging) * kGradientBytes;
   const std::int64_t sample_bytes = job.activation_checkpoint.mode == "none"
                                         ? cost.kept_bytes_per_sample
                                         : cost.activation_bytes_per_sample + cost.workspace_bytes_per_sample;

@@ -32,14 +32,18 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 ///                 18 n with bf16 parameters: the same and the bf16 shard that is gathered
 ///                 (4 | 2) z: the values that are gathered
 ///     param slots (min(param_slots, units of the chain) * largest padded unit of the chain + r) * (4 | 2)
-///                 one rank alone: r alone, as it reads its shards in place
-///     grad slots  (grad_slots * largest padded trained unit of the chain + r) * 4
+///                 one rank alone: none, as it reads its shards in place
+///     grad slots  (gradient_slots() * largest padded trained unit of the chain + r) * 4, and where there are several
+///                 ranks what they send of one unit: the largest padded trained unit, or r, * 4
 ///     activations micro_batch_size * (kept per sample + one block's recompute and backward per sample); with
 ///                 activation_checkpoint.mode none what the blocks' graphs keep + one's backward
 ///     snapshot    12 n: master and moments on their way to a checkpoint
 ///     feed        slots_in_feed * sample_bytes
 /// `margin_bytes` is left at 0; the planner sets it for ranks on devices.
 MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world, std::int64_t slots_in_feed);
+
+/// G of one learner rank: `parallelism.grad_slots`; of a rank that is alone 1, unless that is enough for all units.
+std::int64_t gradient_slots(const JobConfig& job, const ModelCost& cost, std::int64_t world);
 
 /// Bytes of state per trained parameter and world: 16 or 18.
 std::int64_t state_bytes_per_param(const JobConfig& job);

@@ -104,9 +104,10 @@ std::string state_note(const Plan& plan, const JobConfig& job) {
 // What is whole on every rank.
 std::string gathered_note(const Plan& plan, const JobConfig& job) {
   // a rank that is alone reads its shards in place
-  const std::int64_t slots = plan.batch.data_ranks == 1 ? 0 : job.parallelism.param_slots;
+  const bool is_alone = plan.batch.data_ranks == 1;
+  const std::int64_t slots = is_alone ? 0 : job.parallelism.param_slots;
   if (trains_adapters(plan)) return fmt::format("{} param slots, trained params and grads", slots);
-  return fmt::format("{} param + {} grad slots", slots, job.parallelism.grad_slots);
+  return fmt::format("{} param + {} grad slots", slots, is_alone ? 1 : job.parallelism.grad_slots);
 }
 
 std::string saved_note(const Plan& plan) { return trains_adapters(plan) ? "12 B/trained param" : "12 B/param"; }

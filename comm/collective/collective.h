@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,38 +12,10 @@
 
 namespace troupe::comm {
 
-/// Element type of a collective's buffers.
-/// bf16: the upper 16 bits of an f32; numbers lie in memory as the machine has them, all ranks alike.
-enum class DType : std::uint8_t { f32, bf16, f64, u8, i64 };
-
-/// Bytes of one element.
-std::size_t size_of(DType dtype) noexcept;
-
-/// A contiguous buffer that a collective reads or writes. Does not own; must stay valid until the operation is done.
-struct Buffer {
-  void* data = nullptr;
-  /// Elements.
-  std::int64_t count = 0;
-  DType dtype = DType::f32;
-};
-
-/// An operation under way. Destroying it does not cancel.
-class PendingCollective {
- public:
-  virtual ~PendingCollective() = default;
-  /// Waits until the operation is done.
-  /// Errors: deadline_exceeded (names the operation, its sequence number and the ranks that are missing, if known),
-  ///         aborted (a peer was lost or abort() was called).
-  virtual Result<void> wait() = 0;
-  /// Never waits; true after success and after failure alike.
-  virtual bool is_done() const = 0;
-};
-
-/// A group of learner ranks. Operations are issued by one thread, in the same order on every rank.
-/// Sums are formed in rank order in f32 (f64 for f64 buffers), whatever the backend, so that results do not depend on
-/// it:
-///     out = (((x_0 + x_1) + x_2) + ...)
-/// Sum only; the caller scales.
+/// A group of learner ranks, which moves bytes between them. Operations are called by one thread at a time, in the same
+/// order on every rank with the same sizes, and return when this rank's buffers are free again.
+/// Errors of all operations: deadline_exceeded (names the operation, its sequence number and the ranks that are
+/// missing, if known), aborted (a peer was lost or abort() was called), invalid_argument (sizes that do not fit).
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -54,27 +25,23 @@ class Collective {
   /// "thread" or "gloo".
   virtual std::string backend() const = 0;
 
-  /// full.count = world * shard.count; rank r's shard lands at [r * shard.count, (r + 1) * shard.count).
-  /// Errors come from wait(): invalid_argument when counts or types do not fit, and those of PendingCollective. Both
-  /// buffers belong to the operation until then.
-  virtual std::unique_ptr<PendingCollective> all_gather(Buffer full, Buffer shard) = 0;
-  /// shard = sum over ranks of their full[rank * shard.count, ...). `full` may be overwritten only after wait().
-  /// `shard` may be this rank's own part of `full`, exactly; the rest of `full` is left as it is.
-  virtual std::unique_ptr<PendingCollective> reduce_scatter(Buffer shard, Buffer full) = 0;
-  /// buffer = sum over ranks, on every rank.
-  virtual Result<void> all_reduce_sum(Buffer buffer) = 0;
-  /// buffer = maximum over ranks, on every rank.
-  virtual Result<void> all_reduce_max(Buffer buffer) = 0;
-  /// Rank `root`'s bytes on every rank, all of them with equal count and dtype. Errors: invalid_argument (no such
-  /// rank, thread backend), those of wait().
-  virtual Result<void> broadcast(Buffer buffer, int root) = 0;
-  /// Returns when every rank has called it. Errors: those of wait().
+  /// `full` holds world shards; rank r's lands at place r. `shard` may be this rank's own place in `full`, exactly.
+  virtual Result<void> all_gather(std::span<std::byte> full, std::span<const std::byte> shard) = 0;
+  /// Both hold world parts of one size: part r of `sent` goes to rank r, part r of `received` came from rank r. The
+  /// two do not overlap.
+  virtual Result<void> all_to_all(std::span<std::byte> received, std::span<const std::byte> sent) = 0;
+  /// For a few numbers: sum over ranks, in rank order whatever the backend, on every rank.
+  virtual Result<void> all_reduce_sum(std::span<double> values) = 0;
+  /// The same of the maximum; a NaN on any rank gives NaN.
+  virtual Result<void> all_reduce_max(std::span<double> values) = 0;
+  /// Rank `root`'s bytes on every rank.
+  virtual Result<void> broadcast(std::span<std::byte> bytes, int root) = 0;
+  /// Returns when every rank has called it.
   virtual Result<void> barrier() = 0;
 
-  /// Makes every pending and later operation of this rank fail with `aborted`, and wakes its waiters. Any thread.
-  /// Peers find out by their own failure (thread backend: at once; gloo: when this process closes its connections).
-  /// Under gloo an operation cut short may use its buffers until this object is destroyed: destroy it before reusing
-  /// them.
+  /// Makes the operation under way, and every later one, of this rank fail with `aborted`. Any thread. Peers find out
+  /// by their own failure (thread backend: at once; gloo: when this process closes its connections). Under gloo an
+  /// operation cut short may use its buffers until this object is destroyed: destroy it before reusing them.
   virtual void abort(const std::string& why) = 0;
 };
 

@@ -11,7 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "comm/collective/collective.h"
-#include "comm/collective/rank_sum.h"
+#include "comm/collective/combine.h"
 
 namespace troupe::comm {
 namespace {
@@ -42,36 +42,9 @@ struct Shared {
 };
 
 struct OpState {
-  std::string name;  ///< "reduce_scatter #12"
-  Clock::time_point deadline;
+  std::string name;            ///< "all_to_all #12 on rank 0 of 2"
   bool done = false;           // guarded by Shared::mutex
   std::optional<Error> error;  // likewise
-};
-
-class GlooPending final : public PendingCollective {
- public:
-  GlooPending(std::shared_ptr<Shared> shared, std::shared_ptr<OpState> state)
-      : shared_(std::move(shared)), state_(std::move(state)) {}
-
-  Result<void> wait() override {
-    std::unique_lock lock(shared_->mutex);
-    const bool woken = shared_->changed.wait_until(lock, state_->deadline + kGrace,
-                                                   [this] { return state_->done || shared_->aborted.has_value(); });
-    if (state_->done) return state_->error ? Result<void>(*state_->error) : Result<void>();
-    if (woken) return Error{Errc::aborted, fmt::format("{}: {}", state_->name, *shared_->aborted)};
-    const auto why = fmt::format("{} did not finish in time", state_->name);
-    shared_->aborted = why;
-    shared_->changed.notify_all();
-    return Error{Errc::deadline_exceeded, why};
-  }
-  bool is_done() const override {
-    const std::lock_guard lock(shared_->mutex);
-    return state_->done || shared_->aborted.has_value();
-  }
-
- private:
-  std::shared_ptr<Shared> shared_;
-  std::shared_ptr<OpState> state_;
 };
 
 /// Gloo writes to peers that may be gone, on its own threads and on the caller's.
@@ -87,8 +60,9 @@ std::mutex& launching() {
   return mutex;
 }
 
-at::Tensor bytes_of(const Buffer& buffer) {
-  return at::from_blob(buffer.data, {buffer.count * static_cast<std::int64_t>(size_of(buffer.dtype))}, at::kByte);
+/// from_blob takes a pointer to what it may not change.
+at::Tensor bytes_of(std::span<const std::byte> bytes) {
+  return at::from_blob(const_cast<std::byte*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte);
 }
 
 /// Gloo only moves bytes here: every sum is formed locally in rank order, so that results equal the thread backend's.
@@ -101,111 +75,100 @@ class GlooCollective final : public Collective {
   int world() const noexcept override { return options_.world; }
   std::string backend() const override { return "gloo"; }
 
-  std::unique_ptr<PendingCollective> all_gather(Buffer full, Buffer shard) override {
-    return start(
-        "all_gather", check_sharded(full, shard), [&] { return gather_bytes(bytes_of(full), bytes_of(shard)); }, [] {});
+  Result<void> all_gather(std::span<std::byte> full, std::span<const std::byte> shard) override {
+    if (full.size() != shard.size() * ranks()) return wrong_size("all_gather", full.size());
+    return gather("all_gather", bytes_of(full), bytes_of(shard));
   }
 
-  std::unique_ptr<PendingCollective> reduce_scatter(Buffer shard, Buffer full) override {
-    const auto scratch = at::empty({full.count * static_cast<std::int64_t>(size_of(full.dtype))}, at::kByte);
-    const auto exchange = [&] {
-      auto out = scratch;
-      auto in = bytes_of(full);
+  Result<void> all_to_all(std::span<std::byte> received, std::span<const std::byte> sent) override {
+    if (received.size() != sent.size() || sent.size() % ranks() != 0) return wrong_size("all_to_all", sent.size());
+    return run("all_to_all", [&] {
+      at::Tensor out = bytes_of(received), in = bytes_of(sent);
       std::vector<std::int64_t> equal_split;
       return group_->alltoall_base(out, in, equal_split, equal_split);
-    };
-    return start("reduce_scatter", check_sharded(full, shard), exchange,
-                 [shard, scratch, world = world()] { combine(sum_in_rank_order, shard, scratch, world); });
+    });
   }
 
-  Result<void> all_reduce_sum(Buffer buffer) override {
-    return all_reduce("all_reduce_sum", buffer, sum_in_rank_order);
+  Result<void> all_reduce_sum(std::span<double> values) override {
+    return all_reduce("all_reduce_sum", values, sum_in_rank_order);
   }
-  Result<void> all_reduce_max(Buffer buffer) override {
-    return all_reduce("all_reduce_max", buffer, max_in_rank_order);
+  Result<void> all_reduce_max(std::span<double> values) override {
+    return all_reduce("all_reduce_max", values, max_over_ranks);
   }
 
-  Result<void> broadcast(Buffer buffer, int root) override {
-    const auto send = [&] {
-      std::vector<at::Tensor> tensors{bytes_of(buffer)};
+  Result<void> broadcast(std::span<std::byte> bytes, int root) override {
+    return run("broadcast", [&] {
+      std::vector<at::Tensor> tensors{bytes_of(bytes)};
       c10d::BroadcastOptions options;
       options.rootRank = root;
       return group_->broadcast(tensors, options);
-    };
-    return start("broadcast", {}, send, [] {})->wait();
+    });
   }
 
   Result<void> barrier() override {
     // one byte from everybody; Gloo's own barrier says less when it fails
-    auto all = at::zeros({world()}, at::kByte);
-    return start(
-               "barrier", {}, [&] { return gather_bytes(all, at::zeros({1}, at::kByte)); }, [all] {})
-        ->wait();
+    return gather("barrier", at::zeros({world()}, at::kByte), at::zeros({1}, at::kByte));
   }
 
   void abort(const std::string& why) override { shared_->abort(fmt::format("rank {} aborted: {}", rank(), why)); }
 
  private:
   using Work = c10::intrusive_ptr<c10d::Work>;
-  using Combine = void (*)(DType, void*, std::span<const void* const>, std::int64_t);
+  using Combine = void (*)(std::span<double>, std::span<const double* const>);
 
-  static void combine(Combine function, const Buffer& out, const at::Tensor& gathered, int world) {
-    const auto bytes = out.count * static_cast<std::int64_t>(size_of(out.dtype));
-    std::vector<const void*> inputs;
-    for (int r = 0; r < world; ++r) inputs.push_back(gathered.const_data_ptr<std::uint8_t>() + r * bytes);
-    function(out.dtype, out.data, inputs, out.count);
+  std::size_t ranks() const { return static_cast<std::size_t>(world()); }
+  Error wrong_size(const char* op, std::size_t bytes) const {
+    return {Errc::invalid_argument, fmt::format("{}: {} bytes are no equal shares of {} ranks", op, bytes, world())};
   }
 
-  Result<void> check_sharded(const Buffer& full, const Buffer& shard) const {
-    if (full.dtype == shard.dtype && full.count == shard.count * world()) return {};
-    return Error{Errc::invalid_argument,
-                 fmt::format("the full buffer has {} elements, wants {} ranks x {} of one dtype", full.count, world(),
-                             shard.count)};
+  Result<void> gather(const char* name, const at::Tensor& full, const at::Tensor& shard) {
+    return run(name, [&] {
+      at::Tensor out = full, in = shard;
+      return group_->_allgather_base(out, in);
+    });
   }
 
-  Work gather_bytes(at::Tensor full, at::Tensor shard) { return group_->_allgather_base(full, shard); }
-
-  Result<void> all_reduce(const char* name, Buffer buffer, Combine function) {
-    const auto mine = bytes_of(buffer);
+  Result<void> all_reduce(const char* name, std::span<double> values, Combine combine) {
+    const auto mine = bytes_of(std::as_bytes(values));
     const auto all = at::empty({mine.numel() * world()}, at::kByte);
-    auto pending = start(
-        name, {}, [&] { return gather_bytes(all, mine); }, [all] {});
-    TROUPE_TRY(pending->wait());
-    combine(function, buffer, all, world());
+    TROUPE_TRY(gather(name, all, mine));
+    std::vector<const double*> inputs;
+    for (std::size_t r = 0; r < ranks(); ++r)
+      inputs.push_back(static_cast<const double*>(all.const_data_ptr()) + r * values.size());
+    combine(values, inputs);
     return {};
   }
 
-  /// Launches an operation; `finish` runs on Gloo's thread once the bytes have arrived, before waiters wake.
-  template <class Launch, class Finish>
-  std::unique_ptr<PendingCollective> start(const char* name, const Result<void>& valid, Launch launch, Finish finish) {
+  /// Launches an operation and waits for its end.
+  template <class Launch>
+  Result<void> run(const char* name, Launch launch) {
     auto state = std::make_shared<OpState>();
     state->name = fmt::format("{} #{} on rank {} of {} (limit {} ms)", name, sequence_++, rank(), world(),
                               options_.timeout.count());
-    state->deadline = Clock::now() + options_.timeout;
-    auto pending = std::make_unique<GlooPending>(shared_, state);
-    if (!valid) {
-      state->done = true;
-      state->error = valid.error().with(state->name);
-      return pending;
-    }
+    const auto deadline = Clock::now() + options_.timeout + kGrace;
     {
       const std::lock_guard lock(shared_->mutex);
-      if (shared_->aborted) return pending;
+      if (shared_->aborted) return Error{Errc::aborted, fmt::format("{}: {}", state->name, *shared_->aborted)};
     }
     try {
       const Work work = [&] {
         const std::lock_guard lock(launching());
         return launch();
       }();
-      work->getFuture()->addCallback([shared = shared_, state, finish](c10::ivalue::Future& future) {
-        if (future.hasError()) return finish_op(*shared, *state, future.tryRetrieveErrorMessage());
-        finish();
-        finish_op(*shared, *state, {});
+      work->getFuture()->addCallback([shared = shared_, state](c10::ivalue::Future& future) {
+        finish_op(*shared, *state, future.hasError() ? future.tryRetrieveErrorMessage() : "");
       });
     } catch (const std::exception& e) {
       finish_op(*shared_, *state, e.what());
     }
-    return pending;
+    std::unique_lock lock(shared_->mutex);
+    const bool woken =
+        shared_->changed.wait_until(lock, deadline, [&] { return state->done || shared_->aborted.has_value(); });
+    if (state->done) return state->error ? Result<void>(*state->error) : Result<void>();
+    if (woken) return Error{Errc::aborted, fmt::format("{}: {}", state->name, *shared_->aborted)};
+    const auto why = fmt::format("{} did not finish in time", state->name);
+    shared_->aborted = why;
+    return Error{Errc::deadline_exceeded, why};
   }
 
   static void finish_op(Shared& shared, OpState& state, const std::string& failure) {

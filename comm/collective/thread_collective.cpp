@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <deque>
-#include <thread>
-
 #include "comm/collective/thread_group.h"
 
 namespace troupe::comm {
@@ -10,138 +7,55 @@ namespace {
 
 using Clock = ThreadGroup::Clock;
 
-class FailedCollective final : public PendingCollective {
- public:
-  explicit FailedCollective(Error error) : error_(std::move(error)) {}
-  Result<void> wait() override { return error_; }
-  bool is_done() const override { return true; }
-
- private:
-  Error error_;
-};
-
-class ThreadPending final : public PendingCollective {
- public:
-  ThreadPending(std::shared_ptr<ThreadGroup> group, ThreadGroup::Op op, int rank)
-      : group_(std::move(group)), op_(std::move(op)), rank_(rank), deadline_(Clock::now() + group_->timeout()) {}
-  Result<void> wait() override { return group_->wait(op_, rank_, deadline_); }
-  bool is_done() const override { return group_->is_done(op_); }
-
- private:
-  std::shared_ptr<ThreadGroup> group_;
-  ThreadGroup::Op op_;
-  int rank_;
-  Clock::time_point deadline_;
-};
-
-/// Runs a rank's asynchronous parts in the order they were issued, so that they overlap the rank's computation.
-class Copier {
- public:
-  Copier(ThreadGroup& group, int rank) : group_(group), rank_(rank), thread_([this] { run(); }) {}
-  ~Copier() {
-    group_.set_stop(stop_);
-    {
-      const std::lock_guard lock(mutex_);
-      closed_ = true;
-    }
-    queued_.notify_one();
-    thread_.join();
-  }
-  Copier(const Copier&) = delete;
-  Copier& operator=(const Copier&) = delete;
-
-  void push(ThreadGroup::Op op) {
-    {
-      const std::lock_guard lock(mutex_);
-      queue_.push_back(std::move(op));
-    }
-    queued_.notify_one();
-  }
-
- private:
-  void run() {
-    for (;;) {
-      std::unique_lock lock(mutex_);
-      queued_.wait(lock, [this] { return closed_ || !queue_.empty(); });
-      if (closed_) return;
-      const auto op = std::move(queue_.front());
-      queue_.pop_front();
-      lock.unlock();
-      group_.run_when_ready(op, rank_, stop_);
-    }
-  }
-
-  ThreadGroup& group_;
-  const int rank_;
-  bool stop_ = false;  // guarded by the group's mutex
-  std::mutex mutex_;
-  std::condition_variable queued_;
-  std::deque<ThreadGroup::Op> queue_;
-  bool closed_ = false;
-  std::thread thread_;
-};
-
 class ThreadCollective final : public Collective {
  public:
-  ThreadCollective(std::shared_ptr<ThreadGroup> group, int rank) : group_(std::move(group)), rank_(rank) {
-    // alone, every operation runs when it is issued
-    if (group_->world() > 1) copier_ = std::make_unique<Copier>(*group_, rank_);
-  }
-  ~ThreadCollective() override {
-    copier_.reset();
-    group_->leave(rank_);
-  }
+  ThreadCollective(std::shared_ptr<ThreadGroup> group, int rank) : group_(std::move(group)), rank_(rank) {}
+  ~ThreadCollective() override { group_->leave(rank_); }
 
   int rank() const noexcept override { return rank_; }
   int world() const noexcept override { return group_->world(); }
   std::string backend() const override { return "thread"; }
 
-  std::unique_ptr<PendingCollective> all_gather(Buffer full, Buffer shard) override {
-    if (auto bad = check_sharded(full, shard, "all_gather")) return bad;
-    return start(CollectiveOp::all_gather, shard, full);
+  Result<void> all_gather(std::span<std::byte> full, std::span<const std::byte> shard) override {
+    if (full.size() != shard.size() * ranks()) return wrong_size("all_gather", full.size());
+    return run(CollectiveOp::all_gather, {shard.data(), full.data(), shard.size()});
   }
-  std::unique_ptr<PendingCollective> reduce_scatter(Buffer shard, Buffer full) override {
-    if (auto bad = check_sharded(full, shard, "reduce_scatter")) return bad;
-    return start(CollectiveOp::reduce_scatter, full, shard);
+  Result<void> all_to_all(std::span<std::byte> received, std::span<const std::byte> sent) override {
+    if (received.size() != sent.size() || sent.size() % ranks() != 0) return wrong_size("all_to_all", sent.size());
+    return run(CollectiveOp::all_to_all, {sent.data(), received.data(), sent.size() / ranks()});
   }
-  Result<void> all_reduce_sum(Buffer buffer) override { return run(CollectiveOp::all_reduce_sum, buffer, 0); }
-  Result<void> all_reduce_max(Buffer buffer) override { return run(CollectiveOp::all_reduce_max, buffer, 0); }
-  Result<void> broadcast(Buffer buffer, int root) override {
+  Result<void> all_reduce_sum(std::span<double> values) override {
+    return run(CollectiveOp::all_reduce_sum, whole(std::as_writable_bytes(values)));
+  }
+  Result<void> all_reduce_max(std::span<double> values) override {
+    return run(CollectiveOp::all_reduce_max, whole(std::as_writable_bytes(values)));
+  }
+  Result<void> broadcast(std::span<std::byte> bytes, int root) override {
     if (root < 0 || root >= world()) {
       return Error{Errc::invalid_argument, fmt::format("broadcast from rank {}; the group has {}", root, world())};
     }
-    return run(CollectiveOp::broadcast, buffer, root);
+    return run(CollectiveOp::broadcast, whole(bytes, root));
   }
-  Result<void> barrier() override { return run(CollectiveOp::barrier, Buffer{}, 0); }
+  Result<void> barrier() override { return run(CollectiveOp::barrier, {}); }
   void abort(const std::string& why) override { group_->abort(fmt::format("rank {} aborted: {}", rank_, why)); }
 
  private:
-  std::unique_ptr<PendingCollective> check_sharded(const Buffer& full, const Buffer& shard, std::string_view op) const {
-    if (full.dtype == shard.dtype && full.count == shard.count * world()) return nullptr;
-    return std::make_unique<FailedCollective>(Error{
-        Errc::invalid_argument, fmt::format("{}: the full buffer has {} elements, wants {} ranks x {} of one dtype", op,
-                                            full.count, world(), shard.count)});
+  std::size_t ranks() const { return static_cast<std::size_t>(world()); }
+  Error wrong_size(const char* op, std::size_t bytes) const {
+    return {Errc::invalid_argument, fmt::format("{}: {} bytes are no equal shares of {} ranks", op, bytes, world())};
+  }
+  static ThreadBuffers whole(std::span<std::byte> bytes, int root = 0) {
+    return {bytes.data(), bytes.data(), bytes.size(), root};
   }
 
-  std::unique_ptr<PendingCollective> start(CollectiveOp kind, Buffer in, Buffer out) {
-    auto op = group_->post(rank_, sequence_++, kind, in, out, 0);
-    if (!op) return std::make_unique<FailedCollective>(op.error());
-    if (copier_)
-      copier_->push(*op);
-    else
-      group_->run_when_ready(*op, rank_, false);
-    return std::make_unique<ThreadPending>(group_, *op, rank_);
-  }
-
-  Result<void> run(CollectiveOp kind, Buffer buffer, int root) {
-    TROUPE_ASSIGN(auto op, group_->post(rank_, sequence_++, kind, buffer, buffer, root));
+  Result<void> run(CollectiveOp kind, const ThreadBuffers& buffers) {
+    TROUPE_ASSIGN(const auto op, group_->post(rank_, sequence_++, kind, buffers));
     return group_->wait(op, rank_, Clock::now() + group_->timeout());
   }
 
   std::shared_ptr<ThreadGroup> group_;
   const int rank_;
   std::uint64_t sequence_ = 0;
-  std::unique_ptr<Copier> copier_;
 };
 
 }  // namespace

@@ -5,54 +5,41 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/collective/rank_sum.h"
+#include "comm/collective/combine.h"
 
 namespace troupe::comm {
 
 using Phase = ThreadOperation::Phase;
 
-Result<ThreadGroup::Op> ThreadGroup::post(int rank, std::uint64_t sequence, CollectiveOp kind, Buffer in, Buffer out,
-                                          int root) {
+Result<ThreadGroup::Op> ThreadGroup::post(int rank, std::uint64_t sequence, CollectiveOp kind,
+                                          const ThreadBuffers& buffers) {
   Lock lock(mutex_);
   if (aborted_) return Error{Errc::aborted, fmt::format("{} #{}: {}", enum_name(kind), sequence, *aborted_)};
   Op& slot = open_[sequence];
-  const std::int64_t count = kind == CollectiveOp::reduce_scatter ? out.count : in.count;
   if (!slot) {
     slot = std::make_shared<ThreadOperation>();
     slot->kind = kind;
     slot->sequence = sequence;
-    slot->count = count;
-    slot->dtype = in.dtype;
-    slot->root = root;
+    slot->bytes = buffers.bytes;
+    slot->root = buffers.root;
     slot->parts.resize(static_cast<std::size_t>(world_));
   }
   const Op op = slot;
-  if (op->kind != kind || op->count != count || op->dtype != in.dtype || op->root != root) {
+  if (op->kind != kind || op->bytes != buffers.bytes || op->root != buffers.root) {
     Error error(
         Errc::internal,
-        fmt::format(
-            "operation #{} is {} of {} elements on rank {} but {} of {} elements on a peer; all ranks must issue "
-            "the same operations in the same order",
-            sequence, enum_name(kind), count, rank, enum_name(op->kind), op->count));
+        fmt::format("operation #{} is {} of {} bytes on rank {} but {} of {} bytes on a peer; all ranks must issue the "
+                    "same operations in the same order",
+                    sequence, enum_name(kind), buffers.bytes, rank, enum_name(op->kind), op->bytes));
     abort_locked(error.message());
     return error;
   }
   auto& part = op->parts[static_cast<std::size_t>(rank)];
-  part.in = in;
-  part.out = out;
+  part.in = buffers.in;
+  part.out = buffers.out;
   part.phase = Phase::posted;
   if (++op->posted == world_) changed_.notify_all();
   return op;
-}
-
-bool ThreadGroup::run_when_ready(const Op& op, int rank, const bool& stop) {
-  Lock lock(mutex_);
-  auto& part = op->parts[static_cast<std::size_t>(rank)];
-  // no deadline here: this is an idle thread of the group; the operation's deadline is kept by wait()
-  changed_.wait(lock, [&] { return stop || part.phase != Phase::posted || is_ready(*op) || is_dead(*op); });
-  if (stop || part.phase != Phase::posted || is_dead(*op)) return false;
-  run_part(lock, op, rank);
-  return true;
 }
 
 void ThreadGroup::run_part(Lock& lock, const Op& op, int rank) {
@@ -89,44 +76,33 @@ Result<void> ThreadGroup::wait(const Op& op, int rank, Clock::time_point deadlin
     changed_.wait(lock, [&] { return op->running == 0; });
     return error;
   }
-  if (!part.result.empty()) {
-    std::memcpy(part.out.data, part.result.data(), part.result.size());
-    part.result.clear();
-  }
+  if (!part.result.empty()) std::memcpy(part.out, part.result.data(), op->bytes);
   return {};
-}
-
-bool ThreadGroup::is_done(const Op& op) const {
-  Lock lock(mutex_);
-  return op->finished == world_ || (is_dead(*op) && op->running == 0);
 }
 
 void ThreadGroup::compute(ThreadOperation& op, int rank) const {
   auto& own = op.parts[static_cast<std::size_t>(rank)];
-  const std::size_t bytes = static_cast<std::size_t>(op.count) * size_of(op.dtype);
-  if (bytes == 0) return;
-  std::vector<const void*> inputs;
+  if (op.bytes == 0) return;
+  std::vector<const double*> inputs;
   switch (op.kind) {
     case CollectiveOp::all_gather:
       for (std::size_t r = 0; r < op.parts.size(); ++r) {
-        auto* target = static_cast<std::byte*>(own.out.data) + r * bytes;
-        if (target != op.parts[r].in.data) std::memcpy(target, op.parts[r].in.data, bytes);
+        std::byte* const target = own.out + r * op.bytes;
+        if (target != op.parts[r].in) std::memcpy(target, op.parts[r].in, op.bytes);
       }
       return;
-    case CollectiveOp::reduce_scatter:
-      for (const auto& part : op.parts) {
-        inputs.push_back(static_cast<const std::byte*>(part.in.data) + static_cast<std::size_t>(rank) * bytes);
+    case CollectiveOp::all_to_all:
+      for (std::size_t r = 0; r < op.parts.size(); ++r) {
+        std::memcpy(own.out + r * op.bytes, op.parts[r].in + static_cast<std::size_t>(rank) * op.bytes, op.bytes);
       }
-      return sum_in_rank_order(op.dtype, own.out.data, inputs, op.count);
+      return;
     case CollectiveOp::all_reduce_sum:
     case CollectiveOp::all_reduce_max:
-      for (const auto& part : op.parts) inputs.push_back(part.in.data);
-      own.result.resize(bytes);
-      if (op.kind == CollectiveOp::all_reduce_sum)
-        return sum_in_rank_order(op.dtype, own.result.data(), inputs, op.count);
-      return max_in_rank_order(op.dtype, own.result.data(), inputs, op.count);
+      for (const auto& part : op.parts) inputs.push_back(reinterpret_cast<const double*>(part.in));
+      own.result.resize(op.bytes / sizeof(double));
+      return (op.kind == CollectiveOp::all_reduce_sum ? sum_in_rank_order : max_over_ranks)(own.result, inputs);
     case CollectiveOp::broadcast:
-      if (rank != op.root) std::memcpy(own.out.data, op.parts[static_cast<std::size_t>(op.root)].in.data, bytes);
+      if (rank != op.root) std::memcpy(own.out, op.parts[static_cast<std::size_t>(op.root)].in, op.bytes);
       return;
     case CollectiveOp::barrier:
       return;
@@ -157,12 +133,6 @@ void ThreadGroup::leave(int rank) {
   changed_.wait(lock, [&] {
     return std::all_of(open_.begin(), open_.end(), [](const auto& item) { return item.second->running == 0; });
   });
-}
-
-void ThreadGroup::set_stop(bool& stop) {
-  const Lock lock(mutex_);
-  stop = true;
-  changed_.notify_all();
 }
 
 Error ThreadGroup::abort_error(const ThreadOperation& op) const {

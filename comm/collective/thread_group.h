@@ -17,18 +17,20 @@
 namespace troupe::comm {
 
 /// Which of Collective's functions an operation is; all ranks must agree on it for one sequence number.
-enum class CollectiveOp : std::uint8_t {
-  all_gather,
-  reduce_scatter,
-  all_reduce_sum,
-  all_reduce_max,
-  broadcast,
-  barrier
-};
+enum class CollectiveOp : std::uint8_t { all_gather, all_to_all, all_reduce_sum, all_reduce_max, broadcast, barrier };
 /// As Collective's functions are called.
 constexpr auto enum_names(CollectiveOp) {
-  return std::array{"all_gather", "reduce_scatter", "all_reduce_sum", "all_reduce_max", "broadcast", "barrier"};
+  return std::array{"all_gather", "all_to_all", "all_reduce_sum", "all_reduce_max", "broadcast", "barrier"};
 }
+
+/// What a rank brings to an operation: as Collective's functions. Not owned, and the operation's until it returns.
+struct ThreadBuffers {
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  /// Of one rank's share: a shard, a part, or the whole of what is not shared.
+  std::size_t bytes = 0;
+  int root = 0;
+};
 
 /// One operation of a ThreadGroup: what each rank brought to it and how far each rank's part is. Guarded by the group's
 /// mutex, but for `result`, which only its rank's part writes and its rank reads afterwards.
@@ -37,18 +39,16 @@ struct ThreadOperation {
   /// there.
   enum class Phase : std::uint8_t { absent, posted, running, finished };
   struct Part {
-    /// Of the rank; not owned, and its until wait() returns.
-    Buffer in, out;
+    const std::byte* in = nullptr;
+    std::byte* out = nullptr;
     Phase phase = Phase::absent;
-    /// All-reduce: peers still read `in`, so the sum waits here until all have finished.
-    std::vector<std::byte> result;
+    /// All-reduce: peers still read `in`, so the result waits here until all have finished.
+    std::vector<double> result;
   };
   CollectiveOp kind;
   /// Counts a rank's operations from 0.
   std::uint64_t sequence = 0;
-  /// Elements of a shard, or of the whole buffer.
-  std::int64_t count = 0;
-  DType dtype = DType::f32;
+  std::size_t bytes = 0;
   int root = 0;
   /// How many parts have reached each phase; posted counts those beyond it too.
   int posted = 0, running = 0, finished = 0;
@@ -56,10 +56,9 @@ struct ThreadOperation {
   std::vector<Part> parts;
 };
 
-/// Where the ranks of one process meet. Operation n of one rank meets operation n of every other. A rank's part
-/// (copying or summing its own output from the peers' inputs) runs on whichever of its threads gets there first: its
-/// copier thread or a waiter; it touches peers' buffers only between the last post and the last finish, so a buffer is
-/// free once wait() returns. Thread-safe.
+/// Where the ranks of one process meet. Operation n of one rank meets operation n of every other. A rank makes its own
+/// output from the peers' inputs in its wait(), which touches peers' buffers only between the last post and the last
+/// finish, so a buffer is free once wait() returns. Thread-safe.
 class ThreadGroup {
  public:
   using Clock = std::chrono::steady_clock;
@@ -73,20 +72,14 @@ class ThreadGroup {
 
   /// Brings rank's buffers to operation `sequence`. Errors: aborted; internal when ranks disagree on what the operation
   /// is (then the whole group is aborted, because the order is lost).
-  Result<Op> post(int rank, std::uint64_t sequence, CollectiveOp kind, Buffer in, Buffer out, int root);
-  /// Runs rank's part as soon as all have posted. False when there is nothing to do any more (or stop() turned true).
-  bool run_when_ready(const Op& op, int rank, const bool& stop);
-  /// Waits until every rank has finished the operation. Errors: as PendingCollective::wait.
+  Result<Op> post(int rank, std::uint64_t sequence, CollectiveOp kind, const ThreadBuffers& buffers);
+  /// Makes rank's output once all have posted and returns when every rank has. Errors: as Collective's.
   Result<void> wait(const Op& op, int rank, Clock::time_point deadline);
-  /// As PendingCollective::is_done.
-  bool is_done(const Op& op) const;
 
   /// Every open and later operation of every rank fails with `aborted` and this reason. The first reason stays.
   void abort(const std::string& why);
   /// The rank issues nothing more. Peers that still need it fail with `aborted`. Returns when nobody reads its buffers.
   void leave(int rank);
-  /// Sets a flag that run_when_ready watches, under the group's mutex, and wakes everybody.
-  void set_stop(bool& stop);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -97,7 +90,7 @@ class ThreadGroup {
   bool is_dead(const ThreadOperation& op) const { return aborted_.has_value() || lost_rank(op).has_value(); }
   /// Computes the rank's output without the lock, which is held before and after.
   void run_part(Lock& lock, const Op& op, int rank);
-  /// Copies or sums into the rank's output, or its `result` for all-reduce.
+  /// Copies or combines into the rank's output, or its `result` for all-reduce.
   void compute(ThreadOperation& op, int rank) const;
   void abort_locked(std::string why);
   /// Which ranks have not come, in words, for errors.

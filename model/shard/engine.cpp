@@ -1,142 +1,50 @@
 #include "model/shard/engine.h"
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
-#include "model/shard/executor.h"
+#include "base/trace.h"
+#include "model/shard/step_executor.h"
 
 namespace troupe::model {
 namespace {
 
-/// The first line: LibTorch appends its call stack.
-Error network_error(const std::exception& e) {
-  const std::string what = e.what();
-  return {Errc::internal, fmt::format("the network failed: {}", what.substr(0, what.find('\n')))};
-}
-
-std::vector<FlatLayout> layouts_of(const std::vector<UnitSpec>& units) {
-  std::vector<FlatLayout> layouts;
-  for (const auto& unit : units) layouts.push_back(make_flat_layout(unit.params));
-  return layouts;
-}
-
-/// Of each target network, the unit that it follows.
-std::vector<std::optional<std::size_t>> find_sources(const std::vector<UnitSpec>& units) {
-  const auto same_shape = [](const ParamSpec& a, const ParamSpec& b) { return a.shape == b.shape; };
-  std::vector<std::optional<std::size_t>> sources(units.size());
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    if (keep_of(units[u]) != UnitKeep::averaged) continue;
-    const auto found =
-        std::find_if(units.begin(), units.end(), [&](const auto& unit) { return unit.name == units[u].average_of; });
-    TROUPE_CHECK(found != units.end() && found->trainable &&
-                     std::equal(found->params.begin(), found->params.end(), units[u].params.begin(),
-                                units[u].params.end(), same_shape),
-                 fmt::format("target network '{}' follows '{}', which is no trained unit of the same shapes",
-                             units[u].name, units[u].average_of));
-    sources[u] = static_cast<std::size_t>(found - units.begin());
-  }
-  return sources;
-}
+/// Kinds of calls, for Engine::PartKey.
+enum Call : int { kMicroBatch, kManual, kForward, kVote, kUpdate, kAverage };
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Network> network, EngineOptions options)
-    : network_(std::move(network)),
-      options_(std::move(options)),
-      units_(state_units(network_->units())),
-      layouts_(layouts_of(units_)),
-      layout_hash_(hash_of(layouts_)),
-      groups_(units_, {.adamw = options_.adamw, .clip_grad_norm = options_.clip_grad_norm}, options_.groups),
-      source_of_(find_sources(units_)),
-      accumulated_(units_.size(), false) {
-  TROUPE_CHECK(network_->units().size() >= 2, "a network has a prologue and an epilogue");
-  TROUPE_CHECK(options_.param_slots >= 1 && options_.grad_slots >= 1, "at least one slot of each kind");
-  // a slot beyond the last unit would never be used
-  options_.param_slots = std::min(options_.param_slots, static_cast<int>(network_->units().size()));
-}
+Engine::Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device)
+    : device_(device), core_(std::move(network), std::move(options)) {}
 
 Engine::~Engine() = default;
 
 void Engine::attach(Collective& collective) {
-  if (!store_ || collective.rank() != rank_ || collective.world() != world_) {
-    rank_ = collective.rank();
-    world_ = collective.world();
+  if (!core_.memory || collective.rank() != core_.rank || collective.world() != core_.world) {
     has_state_ = false;
-    allocate();
+    parts_.clear();
+    executor_.reset();
+    core_.memory.reset();
+    core_.rank = collective.rank();
+    core_.world = collective.world();
+    core_.memory = std::make_unique<EngineMemory::Rank>(core_, device_);
   }
-  params_->clear();
-  if (replicated_) replicated_->mark_stale();
+  core_.step = StepState::empty(core_.memory->plan.shape());
   discard();
+  executor_ = std::make_unique<StepExecutor>(core_, collective, device_);
   collective_ = &collective;
 }
 
-void Engine::allocate() {
-  const auto& chain = network_->units();
-  const std::span all(layouts_);
-  std::vector<UnitKeep> keep;
-  std::vector<FlatLayout> with_gradients;  // what gradient slots must hold
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    keep.push_back(keep_of(units_[u]));
-    if (u < chain.size() && units_[u].trainable) with_gradients.push_back(layouts_[u]);
-  }
-  store_ = std::make_unique<ShardStore>(layouts_, keep, world_, options_.param_dtype);
-  params_ = std::make_unique<SlotPool>(
-      options_.param_slots, is_alone() ? 0 : slot_elements(all.first(chain.size()), world_), options_.param_dtype);
-  gradients_ = std::make_unique<SlotPool>(options_.grad_slots, slot_elements(with_gradients, world_), at::kFloat);
-  if (units_.size() > chain.size()) {
-    replicated_ = std::make_unique<ReplicatedParameters>(chain, layouts_.back(), rank_, world_, options_.param_dtype);
-  }
-  intervals_.clear();
-  for (const FlatLayout& layout : layouts_)
-    intervals_.push_back(update_intervals(layout, layout.padded(world_), options_.update_rules));
-  make_views();
-}
-
-void Engine::make_views() {
-  const auto& chain = network_->units();
-  views_.clear();
-  for (std::size_t u = 0; u < chain.size(); ++u) {
-    const auto& values =
-        is_alone() ? store_->gather_source(u) : params_->buffer(static_cast<int>(u) % options_.param_slots);
-    auto& view = views_.emplace_back(views_of(layouts_[u], values, /*leaves=*/chain[u].trainable));
-    if (replicated_) replicated_->add_parameters(u, view);
-    view.set_adapter_scale(chain[u].adapter_scale);
-  }
-  manual_gradients_.clear();
-  gradient_views_.assign(chain.size() * static_cast<std::size_t>(options_.grad_slots + 2), std::nullopt);
-}
-
-const ParamView& Engine::gradient_view(std::size_t unit, int place) {
-  auto& view =
-      gradient_views_[unit * static_cast<std::size_t>(options_.grad_slots + 2) + static_cast<std::size_t>(place + 1)];
-  if (!view) {
-    view.emplace();
-    if (replicated_) replicated_->add_gradients(unit, *view);
-    if (place >= 0) add_views(*view, layouts_[unit].entries, gradient_buffer(unit, place), /*leaves=*/false);
-  }
-  return *view;
-}
-
-const std::vector<ParamView>& Engine::manual_gradients(const ObjectivePlan& plan, bool without_slots) {
-  auto& views = manual_gradients_[{&plan, without_slots}];
-  if (!views.empty()) return views;
-  int next = 0;
-  for (std::size_t u = 0; u < chain_length(); ++u)
-    views.push_back(gradient_view(u, !plan.trains()[u] ? -1 : without_slots ? in_place() : next++));
-  return views;
-}
-
 ObjectivePlan& Engine::plan_of(const Network* objective) {
-  const Network& wanted = objective ? *objective : *network_;
+  const Network& wanted = objective ? *objective : *core_.network;
   for (const auto& plan : plans_) {
     if (&plan->network() == &wanted) return *plan;
   }
-  return *plans_.emplace_back(
-      std::make_unique<ObjectivePlan>(network_->units(), wanted, options_.param_slots, options_.grad_slots));
+  return *plans_.emplace_back(std::make_unique<ObjectivePlan>(core_.network->units(), wanted, core_.options.param_slots,
+                                                              core_.options.grad_slots));
 }
 
 Result<void> Engine::check_ready(const char* what) const {
@@ -150,70 +58,138 @@ Result<void> Engine::check_ready(const char* what) const {
 Error Engine::give_up(Error error) {
   // peers that wait for this rank need not wait for their deadline
   if (auto* group = collective_.exchange(nullptr)) group->abort(error.message());
-  params_->clear();
+  core_.step = StepState::empty(core_.memory->plan.shape());
   discard();
   return error;
 }
 
-Result<void> Engine::run(const std::function<Result<void>(Executor&)>& work) {
-  Executor executor(*this, *collective_.load());
-  Result<void> result;
-  try {
-    result = work(executor);
-  } catch (const std::exception& e) {
-    result = network_error(e);
+Result<void> Engine::run(const ObjectivePlan* plan, int kind, const std::vector<bool>& units,
+                         const std::function<void(StepBuilder&)>& build, StepCall& call) {
+  PartKey key(plan, kind, units, core_.step);
+  auto known = parts_.find(key);
+  if (known == parts_.end()) {
+    StepBuilder builder(core_.memory->plan, core_.step);
+    build(builder);
+    known = parts_.emplace(std::move(key), Part{builder.operations(), builder.state()}).first;
   }
-  // the group is aborted before the executor waits for what is under way, so that it need not wait for peers
-  if (!result) return give_up(result.error());
-  return result;
+  TROUPE_TRY(executor_->run(known->second.operations, call));
+  core_.step = known->second.after;
+  return {};
 }
 
 Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool first, const Network* objective) {
   TROUPE_TRY(check_ready("accumulate"));
-  if (!first && !has_gradients_)
+  if (!first && !is_open_)
     return Error{Errc::failed_precondition, "accumulate: the first micro-batch of a step must say so"};
   if (first) discard();
   ObjectivePlan& plan = plan_of(objective);
-  MicroResult result;
-  const auto differentiate = [&](Executor& executor) -> Result<void> {
-    if (const auto* form = plan.manual_backward(options_.explicit_backward && options_.param_dtype == at::kFloat)) {
-      TROUPE_ASSIGN(result, executor.run(*form, plan, batch, weight));
-      return {};
-    }
-    UnitTape tape(plan.network(), batch, weight, options_.recompute ? TapeMode::recompute : TapeMode::keep,
-                  &unit_memory_);
-    TROUPE_TRY(executor.run(plan.schedule(ScheduleMode::train, params_->held()), tape, ScheduleMode::train));
-    result = tape.result();
-    return {};
-  };
-  TROUPE_TRY(run(differentiate));
-  has_gradients_ = true;
-  saw_non_finite_loss_ = saw_non_finite_loss_ || !std::isfinite(result.loss);
-  return result;
+  const bool is_f32 = core_.options.param_dtype == at::kFloat;
+  StepCall call{.plan = &plan,
+                .batch = &batch,
+                .weight = weight,
+                .mode = core_.options.recompute ? TapeMode::recompute : TapeMode::keep,
+                .manual = plan.manual_backward(core_.options.explicit_backward && is_f32)};
+  const auto way = call.manual ? Differentiation::manual : Differentiation::units;
+  const auto build = [&](StepBuilder& builder) { builder.micro_batch(plan.trains(), way); };
+  if (auto done = run(&plan, call.manual ? kManual : kMicroBatch, {}, build, call); !done) return give_up(done.error());
+  if (call.tape) call.result = call.tape->result();
+  is_open_ = true;
+  core_.saw_non_finite_loss = core_.saw_non_finite_loss || !std::isfinite(call.result.loss);
+  return call.result;
 }
 
 Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {
   TROUPE_TRY(check_ready("forward"));
   ObjectivePlan& plan = plan_of(objective);
-  UnitTape tape(plan.network(), batch, 0, TapeMode::forward_only, &unit_memory_);
-  TROUPE_TRY(run([&](Executor& executor) {
-    return executor.run(plan.schedule(ScheduleMode::forward_only, params_->held()), tape, ScheduleMode::forward_only);
-  }));
-  return tape.outputs();
+  StepCall call{.plan = &plan, .batch = &batch};
+  const auto build = [](StepBuilder& builder) { builder.forward_only(); };
+  if (auto done = run(&plan, kForward, {}, build, call); !done) return give_up(done.error());
+  return call.tape->outputs();
+}
+
+Result<StepVote> Engine::vote(std::vector<double> sums, std::vector<double> maxima) {
+  TROUPE_TRY(check_ready("vote"));
+  if (!is_open_)
+    return Error{Errc::failed_precondition, "vote: no micro-batch has been accumulated since the last step"};
+  const Span span("vote", SpanKind::wait);
+  StepCall call{.sums = std::move(sums), .maxima = std::move(maxima)};
+  const auto build = [](StepBuilder& builder) { builder.vote(); };
+  if (auto done = run(nullptr, kVote, {}, build, call); !done) return give_up(done.error().with("vote"));
+  return std::move(call.vote);
+}
+
+void Engine::commit(double lr, const StepVote& vote) {
+  std::map<std::size_t, double> rates;
+  for (std::size_t g = 0; g < core_.groups.size(); ++g) rates[g] = lr;
+  update(rates, vote);
+}
+
+void Engine::commit(const GroupRates& rates, const StepVote& vote) {
+  std::map<std::size_t, double> by_group;
+  for (const auto& [name, lr] : rates) {
+    const std::size_t group = core_.groups.find(name);
+    TROUPE_CHECK(group != UnitGroups::kNone,
+                 fmt::format("a commit of group '{}', which no trainable unit names", name));
+    by_group[group] = lr;
+  }
+  update(by_group, vote);
+}
+
+void Engine::update(const std::map<std::size_t, double>& rates, const StepVote& vote) {
+  const Span span("optimizer");
+  TROUPE_CHECK(vote.finite, "a step with a gradient that is not finite is discarded");
+  TROUPE_CHECK(is_open_, "a step has gradients");
+  TROUPE_CHECK(vote.group_squares.size() == core_.groups.size(), "the vote is this engine's");
+  std::vector<bool> units(core_.units.size(), false);
+  ++core_.updates;
+  for (const auto& [group, lr] : rates) {
+    core_.groups.set_updates(group, core_.groups.updates(group) + 1);
+    for (const std::size_t u : core_.groups.units_of(group)) units[u] = true;
+  }
+  StepCall call{.vote = vote, .rates = rates};
+  const auto build = [&](StepBuilder& builder) { builder.update(units); };
+  run(nullptr, kUpdate, units, build, call).value();  // nothing in it can fail
+  discard();
+}
+
+void Engine::average(double tau, const std::vector<std::string>& targets) {
+  TROUPE_CHECK(has_state_ && !is_open_, "target networks move between steps");
+  std::vector<bool> units(core_.units.size(), false);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const bool is_target = core_.source_of[u].has_value();
+    const bool is_named = std::find(targets.begin(), targets.end(), core_.units[u].name) != targets.end();
+    TROUPE_CHECK(is_target || !is_named, fmt::format("'{}' is no target network", core_.units[u].name));
+    units[u] = is_target && (targets.empty() || is_named);
+  }
+  StepCall call{.tau = tau};
+  const auto build = [&](StepBuilder& builder) { builder.average(units); };
+  run(nullptr, kAverage, units, build, call).value();  // nothing in it can fail
+}
+
+void Engine::discard() {
+  is_open_ = false;
+  core_.saw_non_finite_loss = false;
+  core_.step.accumulated.assign(core_.units.size(), false);
 }
 
 std::size_t Engine::unit_index(std::string_view name) const {
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    if (units_[u].name == name) return u;
+  for (std::size_t u = 0; u < core_.units.size(); ++u) {
+    if (core_.units[u].name == name) return u;
   }
   TROUPE_CHECK(false, fmt::format("no unit is called '{}'", name));
 }
 
 std::map<std::string, std::int64_t> Engine::bytes() const {
-  if (!store_) return {{"shards", 0}, {"slots", 0}, {"gradients", 0}};
-  return {{"shards", store_->bytes()},
-          {"slots", params_->bytes() + (replicated_ ? replicated_->parameter_bytes() : 0)},
-          {"gradients", gradients_->bytes() + (replicated_ ? replicated_->gradient_bytes() : 0)}};
+  std::map<std::string, std::int64_t> bytes = {{"shards", 0}, {"slots", 0}, {"gradients", 0}};
+  if (!core_.memory) return bytes;
+  const auto size = [&](ArenaKind arena) { return core_.memory->arenas.size(arena); };
+  for (auto arena = ArenaKind::master; arena <= ArenaKind::frozen;
+       arena = static_cast<ArenaKind>(static_cast<int>(arena) + 1))
+    bytes["shards"] += size(arena);
+  bytes["slots"] = size(ArenaKind::slots) + size(ArenaKind::replicated);
+  bytes["gradients"] =
+      size(ArenaKind::gradient_slots) + size(ArenaKind::replicated_gradients) + size(ArenaKind::staging);
+  return bytes;
 }
 
 void Engine::abort(const std::string& why) {

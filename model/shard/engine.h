@@ -8,66 +8,26 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/result.h"
 #include "comm/collective/collective.h"
-#include "model/optim/adamw.h"
-#include "model/program/unit_memory.h"
-#include "model/shard/flat_layout.h"
+#include "device/host_device.h"
+#include "model/shard/engine_memory.h"
+#include "model/shard/engine_options.h"
 #include "model/shard/network.h"
 #include "model/shard/objective_plan.h"
-#include "model/shard/replicated_parameters.h"
-#include "model/shard/shard_store.h"
-#include "model/shard/slot_pool.h"
-#include "model/shard/unit_groups.h"
+#include "model/shard/step_vote.h"
 #include "model/shard/unit_tape.h"
-#include "model/shard/update_intervals.h"
 
 namespace troupe::model {
 
-/// What does not change while an engine lives. All ranks have the same.
-struct EngineOptions {
-  /// kFloat or kBFloat16: what is gathered and computed with
-  at::ScalarType param_dtype = at::kFloat;
-  /// K, buffers that units are gathered into; no more than there are units
-  int param_slots = 3;
-  /// G, buffers that gradients are reduced from
-  int grad_slots = 2;
-  /// largest norm of the global gradient; 0: off
-  double clip_grad_norm = 1.0;
-  /// backward runs units again; off: their graphs are kept (TapeMode::keep)
-  bool recompute = true;
-  AdamWOptions adamw = {};
-  /// Parameters without decay, or with a learning rate of their own.
-  UpdateRules update_rules = {};
-  /// Unit groups with an optimizer and a clip norm of their own. The others have `adamw` and are clipped by
-  /// `clip_grad_norm` together.
-  std::map<std::string, GroupOptions> groups = {};
-  /// A network's manual backward (Network::manual_backward) is used where all fits: parameters in f32, K >= units, and
-  /// G >= units that are trained.
-  bool explicit_backward = true;
-};
-
-/// What all ranks agree on after the last micro-batch of a step.
-struct StepVote {
-  /// of the global mean gradient, before clipping; rounded to f32
-  double grad_norm = 0;
-  /// no rank saw a loss or gradient that is not finite
-  bool finite = true;
-  /// the caller's numbers, summed over ranks (f64)
-  std::vector<double> sums;
-  /// the caller's numbers, maximum over ranks (f64)
-  std::vector<double> maxima;
-  /// the same as grad_norm of each unit group alone
-  std::map<std::string, double> group_norms = {};
-  /// not rounded, in order of UnitGroups::names(): what commit clips by
-  std::vector<double> group_squares = {};
-};
+class StepExecutor;
+struct StepCall;
 
 /// Where an engine's state comes from: a checkpoint, other weights, or another engine's snapshot. Units are those of
 /// Engine::units(); of a frozen one, and of a target network, only the master is asked for.
@@ -99,7 +59,8 @@ class StateSource {
 /// as the engine.
 class Engine {
  public:
-  Engine(std::shared_ptr<const Network> network, EngineOptions options);
+  /// `device` outlives the engine, which keeps its shards and slots there and runs on its streams.
+  Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device = device::host_device());
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -158,98 +119,56 @@ class Engine {
   const at::Tensor& frozen_shard(std::size_t unit) const;
 
   /// Commits behind this state, of whatever groups.
-  std::int64_t updates() const noexcept { return updates_; }
+  std::int64_t updates() const noexcept { return core_.updates; }
   /// Of each unit group.
   std::map<std::string, std::int64_t> group_updates() const;
-  int rank() const noexcept { return rank_; }
-  int world() const noexcept { return world_; }
-  const Network& network() const noexcept { return *network_; }
+  int rank() const noexcept { return core_.rank; }
+  int world() const noexcept { return core_.world; }
+  const Network& network() const noexcept { return *core_.network; }
   /// What has state: the chain's units, and after them the replicated parameters, if any (state_units).
-  const std::vector<UnitSpec>& units() const noexcept { return units_; }
+  const std::vector<UnitSpec>& units() const noexcept { return core_.units; }
   /// Index in units(). An unknown name aborts the process.
   std::size_t unit_index(std::string_view name) const;
   /// Of units().
-  const std::vector<FlatLayout>& layouts() const noexcept { return layouts_; }
-  std::uint64_t layout_hash() const noexcept { return layout_hash_; }
+  const std::vector<FlatLayout>& layouts() const noexcept { return core_.layouts; }
+  std::uint64_t layout_hash() const noexcept { return core_.layout_hash; }
   /// Bytes allocated: "shards" (master, m, v, accumulator, bf16 copy, frozen values, target networks), "slots"
-  /// (parameter slots, replicated parameters), "gradients" (gradient slots, gradients of the replicated parameters).
+  /// (parameter slots, replicated parameters) and "gradients" (gradient slots, gradients of the replicated parameters,
+  /// what the ranks sent of one unit's).
   std::map<std::string, std::int64_t> bytes() const;
 
   /// Makes the call under way, and later ones, fail with `aborted`. Any thread, while the attached collective exists.
   void abort(const std::string& why);
 
  private:
-  class Executor;
-  struct Update {
-    std::size_t group;
-    double lr;
+  /// One call's part of a step, and what the buffers hold after it.
+  struct Part {
+    std::vector<Op> operations;
+    StepState after;
   };
+  /// Which objective (null: none), which kind of call, of which units, and from what the buffers hold.
+  using PartKey = std::tuple<const ObjectivePlan*, int, std::vector<bool>, StepState>;
+
   Result<void> check_ready(const char* what) const;
   ObjectivePlan& plan_of(const Network* objective);
-  Result<void> run(const std::function<Result<void>(Executor&)>& work);
-  Result<void> agree(std::vector<double>& sums, std::vector<double>& maxima);
-  void update(std::span<const Update> updates, const StepVote& vote);
-  void update_unit(std::size_t unit, std::span<const float> gradient, float clip, double lr, std::int64_t count,
-                   const AdamWOptions& adamw);
+  /// Runs a part, which `build` writes where it is not known yet.
+  Result<void> run(const ObjectivePlan* plan, int kind, const std::vector<bool>& units,
+                   const std::function<void(StepBuilder&)>& build, StepCall& call);
+  void update(const std::map<std::size_t, double>& rates, const StepVote& vote);
   Error give_up(Error error);
-  void allocate();
-  void make_views();
   void start_from(std::int64_t updates);
-  void values_changed(std::size_t unit);
-  /// Views of a unit's gradients over gradient_buffer(unit, place), and of its replicated parameters'; `place` < 0:
-  /// those alone.
-  const ParamView& gradient_view(std::size_t unit, int place);
-  /// A rank that is alone has everything in place: units are read from its shards, and the first gradients of a step
-  /// are written to the accumulators. Nothing is gathered, copied or reduced.
-  bool is_alone() const { return world_ == 1; }
-  /// Where a unit's gradients are written: a gradient slot, or in_place(), its accumulator.
-  int gradient_place(std::size_t unit, int slot) const {
-    return slot >= 0 && is_alone() && !accumulated_[unit] ? in_place() : slot;
-  }
-  int in_place() const { return options_.grad_slots; }
-  at::Tensor gradient_buffer(std::size_t unit, int place) const {
-    return place == in_place() ? store_->accumulator_tensor(unit) : gradients_->buffer(place);
-  }
-  /// Those of a manual backward: the plan's trained units lie in place, or in the gradient slots 0, 1, ... in order.
-  const std::vector<ParamView>& manual_gradients(const ObjectivePlan& plan, bool without_slots);
-  std::size_t chain_length() const { return network_->units().size(); }
-  /// Index of the replicated parameters' unit, when there is one.
-  std::size_t resident_unit() const { return chain_length(); }
 
-  const std::shared_ptr<const Network> network_;
-  EngineOptions options_;
-  std::vector<UnitSpec> units_;
-  std::vector<FlatLayout> layouts_;
-  std::uint64_t layout_hash_ = 0;
-  UnitGroups groups_;
-  /// of a target network: the unit that it follows
-  std::vector<std::optional<std::size_t>> source_of_;
-  /// of the objectives seen so far; views and schedules of a plan are made once
+  device::Device& device_;
+  EngineMemory core_;
+  /// of the objectives seen so far; parts of a plan are made once
   std::vector<std::unique_ptr<ObjectivePlan>> plans_;
+  std::map<PartKey, Part> parts_;
 
   std::atomic<Collective*> collective_{nullptr};
-  int rank_ = 0, world_ = 0;
-  std::unique_ptr<ShardStore> store_;
-  std::unique_ptr<SlotPool> params_, gradients_;
-  /// of each unit
-  std::vector<std::vector<UpdateInterval>> intervals_;
-  /// null without replicated parameters
-  std::unique_ptr<ReplicatedParameters> replicated_;
-  /// of unit u over its slot u mod K; leaves where they are trained
-  std::vector<ParamView> views_;
-  /// by unit * (G + 2) + place + 1, made when first needed
-  std::vector<std::optional<ParamView>> gradient_views_;
-  std::map<std::pair<const ObjectivePlan*, bool>, std::vector<ParamView>> manual_gradients_;
-
-  /// of the blocks' programs, over the steps
-  UnitMemory unit_memory_;
-
+  std::unique_ptr<StepExecutor> executor_;
   bool has_state_ = false;
-  bool has_gradients_ = false;
-  bool saw_non_finite_loss_ = false;
-  /// of each unit: its accumulator holds gradients of this step
-  std::vector<bool> accumulated_;
-  std::int64_t updates_ = 0;
+  /// a micro-batch has been accumulated since the last step
+  bool is_open_ = false;
 };
 
 }  // namespace troupe::model

@@ -6,53 +6,56 @@
 #include "base/check.h"
 #include "model/shard/engine.h"
 #include "model/shard/init.h"
+#include "model/shard/step_executor.h"
 
 namespace troupe::model {
 
 void Engine::start_from(std::int64_t updates) {
-  updates_ = updates;
+  core_.updates = updates;
   has_state_ = true;
-  params_->clear();
-  if (replicated_) replicated_->mark_stale();
+  core_.step = StepState::empty(core_.memory->plan.shape());
   discard();
 }
 
 void Engine::initialise(std::uint64_t seed) {
-  TROUPE_CHECK(store_ != nullptr, "attach() comes before initialise()");
+  TROUPE_CHECK(core_.memory != nullptr, "attach() comes before initialise()");
   std::vector<float> values;
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    values.resize(static_cast<std::size_t>(store_->elements(u)));
-    fill_initial(units_[u], layouts_[u], seed, rank_ * store_->elements(u), values);
-    for (const auto kind : saved_kinds(units_[u].trainable)) {
+  for (std::size_t u = 0; u < core_.units.size(); ++u) {
+    values.resize(static_cast<std::size_t>(core_.memory->store.elements(u)));
+    fill_initial(core_.units[u], core_.layouts[u], seed, core_.rank * core_.memory->store.elements(u), values);
+    for (const auto kind : saved_kinds(core_.units[u].trainable)) {
       if (kind != StateKind::master) std::fill(values.begin(), values.end(), 0.0f);
-      store_->write(kind, u, values);
+      core_.memory->store.write(kind, u, values);
     }
   }
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    if (source_of_[u]) store_->write(StateKind::master, u, store_->state(StateKind::master, *source_of_[u]));
+  for (std::size_t u = 0; u < core_.units.size(); ++u) {
+    if (core_.source_of[u])
+      core_.memory->store.write(StateKind::master, u,
+                                core_.memory->store.state(StateKind::master, *core_.source_of[u]));
   }
-  for (std::size_t g = 0; g < groups_.size(); ++g) groups_.set_updates(g, 0);
+  for (std::size_t g = 0; g < core_.groups.size(); ++g) core_.groups.set_updates(g, 0);
   start_from(0);
 }
 
 Result<void> Engine::load(const StateSource& source) {
-  TROUPE_CHECK(store_ != nullptr, "attach() comes before load()");
+  TROUPE_CHECK(core_.memory != nullptr, "attach() comes before load()");
   has_state_ = false;
   std::vector<float> values;
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    const std::int64_t begin = rank_ * store_->elements(u);
-    const std::int64_t count = std::clamp<std::int64_t>(layouts_[u].numel - begin, 0, store_->elements(u));
-    values.resize(static_cast<std::size_t>(store_->elements(u)));
-    for (const auto kind : saved_kinds(units_[u].trainable)) {
+  for (std::size_t u = 0; u < core_.units.size(); ++u) {
+    const std::int64_t begin = core_.rank * core_.memory->store.elements(u);
+    const std::int64_t count =
+        std::clamp<std::int64_t>(core_.layouts[u].numel - begin, 0, core_.memory->store.elements(u));
+    values.resize(static_cast<std::size_t>(core_.memory->store.elements(u)));
+    for (const auto kind : saved_kinds(core_.units[u].trainable)) {
       if (count > 0) TROUPE_TRY(source.read(u, kind, begin, count, values.data()));
       std::fill(values.begin() + count, values.end(), 0.0f);
-      store_->write(kind, u, values);
+      core_.memory->store.write(kind, u, values);
     }
   }
   const auto by_group = source.group_updates();
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const auto known = by_group.find(groups_.names()[g]);
-    groups_.set_updates(g, known == by_group.end() ? source.updates() : known->second);
+  for (std::size_t g = 0; g < core_.groups.size(); ++g) {
+    const auto known = by_group.find(core_.groups.names()[g]);
+    core_.groups.set_updates(g, known == by_group.end() ? source.updates() : known->second);
   }
   start_from(source.updates());
   return {};
@@ -60,37 +63,32 @@ Result<void> Engine::load(const StateSource& source) {
 
 std::map<std::string, std::int64_t> Engine::group_updates() const {
   std::map<std::string, std::int64_t> counts;
-  for (std::size_t g = 0; g < groups_.size(); ++g) counts[groups_.names()[g]] = groups_.updates(g);
+  for (std::size_t g = 0; g < core_.groups.size(); ++g) counts[core_.groups.names()[g]] = core_.groups.updates(g);
   return counts;
 }
 
 std::size_t Engine::snapshot_bytes() const {
-  return store_ ? static_cast<std::size_t>(store_->saved_elements()) * sizeof(float) : 0;
+  return core_.memory ? static_cast<std::size_t>(core_.memory->plan.bytes(ArenaKind::snapshot)) : 0;
 }
 
 void Engine::snapshot(std::span<std::byte> out) const {
   TROUPE_CHECK(has_state_ && out.size() == snapshot_bytes(), "a snapshot goes into exactly snapshot_bytes()");
-  TROUPE_CHECK(reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0, "a snapshot's memory is aligned");
-  auto* at = reinterpret_cast<float*>(out.data());
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    if (keep_of(units_[u]) == UnitKeep::frozen) continue;
-    const auto count = static_cast<std::size_t>(store_->elements(u));
-    for (const auto kind : saved_kinds(units_[u].trainable)) {
-      store_->read(kind, u, {at, count});
-      at += count;
-    }
-  }
+  StepBuilder builder(core_.memory->plan, core_.step);
+  builder.snapshot();
+  StepCall call{.snapshot = out};
+  executor_->run(builder.operations(), call).value();  // nothing in it can fail
 }
 
 const at::Tensor& Engine::frozen_shard(std::size_t unit) const {
-  TROUPE_CHECK(has_state_ && keep_of(units_[unit]) == UnitKeep::frozen, "only a frozen unit is handed out as it lies");
-  return store_->gather_source(unit);
+  TROUPE_CHECK(has_state_ && keep_of(core_.units[unit]) == UnitKeep::frozen,
+               "only a frozen unit is handed out as it lies");
+  return core_.memory->store.gather_source(unit);
 }
 
 std::vector<std::span<const float>> Engine::published(const std::vector<std::string>& names) const {
   TROUPE_CHECK(has_state_, "there is a state to publish");
   std::vector<std::span<const float>> shards;
-  for (const auto& name : names) shards.push_back(store_->values(unit_index(name)));
+  for (const auto& name : names) shards.push_back(core_.memory->store.values(unit_index(name)));
   return shards;
 }
 
@@ -99,15 +97,15 @@ Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<
   std::map<std::string, ParamView> views;
   for (const auto& name : names) {
     const std::size_t unit = unit_index(name);
-    const at::Tensor shard = at::empty({store_->elements(unit)}, at::kFloat);
-    store_->read(StateKind::master, unit, {shard.data_ptr<float>(), static_cast<std::size_t>(shard.numel())});
-    const at::Tensor full = at::empty({layouts_[unit].padded(world_)}, at::kFloat);
+    const at::Tensor shard = at::empty({core_.memory->store.elements(unit)}, at::kFloat);
+    core_.memory->store.read(StateKind::master, unit,
+                             {shard.data_ptr<float>(), static_cast<std::size_t>(shard.numel())});
+    const at::Tensor full = at::empty({core_.layouts[unit].padded(core_.world)}, at::kFloat);
     const auto arrived =
-        collective_.load()
-            ->all_gather({full.data_ptr(), full.numel(), DType::f32}, {shard.data_ptr(), shard.numel(), DType::f32})
-            ->wait();
+        collective_.load()->all_gather({static_cast<std::byte*>(full.data_ptr()), full.nbytes()},
+                                       {static_cast<const std::byte*>(shard.data_ptr()), shard.nbytes()});
     if (!arrived) return give_up(arrived.error().with("gather_views"));
-    views[name] = views_of(layouts_[unit], full, /*leaves=*/false);
+    views[name] = views_of(core_.layouts[unit], full, /*leaves=*/false);
   }
   return views;
 }

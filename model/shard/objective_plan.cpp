@@ -38,18 +38,4 @@ const ManualBackward* ObjectivePlan::manual_backward(bool allowed) const {
   return network_.manual_backward();
 }
 
-const Schedule& ObjectivePlan::schedule(ScheduleMode mode, const std::vector<int>& held) {
-  auto& known = mode == ScheduleMode::train ? train_ : forward_;
-  const auto found = known.find(held);
-  if (found != known.end()) return found->second;
-  const ScheduleSpec spec{.num_units = static_cast<int>(trains_.size()),
-                          .param_slots = param_slots_,
-                          .grad_slots = grad_slots_,
-                          .micro_batches = 1,
-                          .mode = mode,
-                          .held = held,
-                          .trainable = trains_};
-  return known.emplace(held, make_schedule(spec)).first->second;
-}
-
 }  // namespace troupe::model

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "model/shard/manual_backward.h"
 #include "model/shard/network.h"
-#include "model/shard/schedule.h"
 
 namespace troupe::model {
 
@@ -23,14 +21,10 @@ class ObjectivePlan {
   /// The manual backward, where `allowed` and there are slots for all; else null.
   const ManualBackward* manual_backward(bool allowed) const;
 
-  /// Schedule of one micro-batch from slots that hold `held` (SlotPool::held). Valid until the plan is destroyed.
-  const Schedule& schedule(ScheduleMode mode, const std::vector<int>& held);
-
  private:
   const Network& network_;
   const int param_slots_, grad_slots_;
   std::vector<bool> trains_;
-  std::map<std::vector<int>, Schedule> train_, forward_;
 };
 
 }  // namespace troupe::model

@@ -17,113 +17,47 @@ UnitKeep keep_of(const UnitSpec& unit) {
   return unit.average_of.empty() ? UnitKeep::frozen : UnitKeep::averaged;
 }
 
-ShardStore::ShardStore(std::span<const FlatLayout> layouts, std::span<const UnitKeep> keep, int world,
-                       at::ScalarType param_dtype) {
-  TROUPE_CHECK(param_dtype == at::kFloat || param_dtype == at::kBFloat16, "parameters are f32 or bf16");
-  TROUPE_CHECK(keep.size() == layouts.size(), "every unit is kept in some way");
-  std::int64_t ends[] = {0, 0, 0};
-  for (std::size_t u = 0; u < layouts.size(); ++u) {
-    auto& end = ends[static_cast<std::size_t>(keep[u])];
-    places_.push_back({end, layouts[u].shard(world), keep[u]});
-    end += places_.back().count;
-  }
-  const auto [trained, averaged, frozen] = ends;
-  for (at::Tensor* arena : {&master_, &m_, &v_, &accumulator_}) *arena = at::zeros({trained}, at::kFloat);
-  averaged_ = at::zeros({averaged}, at::kFloat);
-  if (param_dtype == at::kBFloat16) {
-    bf16_ = at::zeros({trained}, at::kBFloat16);
-    averaged_bf16_ = at::zeros({averaged}, at::kBFloat16);
-  }
-  frozen_ = at::zeros({frozen}, param_dtype);
-  for (std::size_t u = 0; u < places_.size(); ++u) {
-    const bool copied = bf16_.defined() && keep[u] != UnitKeep::frozen;
-    sources_.push_back(slice(copied ? copy_arena(u) : arena_of(StateKind::master, u), u));
-  }
+ShardStore::ShardStore(const ArenaPlan& plan, const Arenas& arenas)
+    : plan_(plan), arenas_(arenas), param_dtype_(plan.shape().param_bytes == 2 ? at::kBFloat16 : at::kFloat) {
+  for (int u = 0; u < static_cast<int>(plan.shape().units.size()); ++u)
+    sources_.push_back(arenas.tensor(plan.gathered(u), param_dtype_));
 }
 
-std::int64_t ShardStore::saved_elements() const {
-  std::int64_t sum = 0;
-  for (std::size_t u = 0; u < places_.size(); ++u) {
-    if (places_[u].keep == UnitKeep::frozen) continue;
-    sum += places_[u].count * static_cast<std::int64_t>(saved_kinds(is_trained(u)).size());
-  }
-  return sum;
+std::span<float> ShardStore::state(StateKind kind, std::size_t unit) const {
+  TROUPE_CHECK(keep(unit) != UnitKeep::frozen, "a frozen unit has no optimizer state");
+  return arenas_.floats(plan_.state(kind, static_cast<int>(unit)));
 }
 
-const at::Tensor& ShardStore::arena_of(StateKind kind, std::size_t unit) const {
-  switch (places_[unit].keep) {
-    case UnitKeep::averaged:
-      return averaged_;
-    case UnitKeep::frozen:
-      return frozen_;
-    case UnitKeep::trained:
-      break;
-  }
-  return kind == StateKind::master ? master_ : kind == StateKind::m ? m_ : v_;
-}
-
-const at::Tensor& ShardStore::copy_arena(std::size_t unit) const { return is_trained(unit) ? bf16_ : averaged_bf16_; }
-
-void ShardStore::check_kind(StateKind kind, std::size_t unit) const {
-  TROUPE_CHECK(is_trained(unit) || kind == StateKind::master, "only a trained unit has moments");
-}
-
-at::Tensor ShardStore::slice(const at::Tensor& arena, std::size_t unit) const {
-  return arena.narrow(0, places_[unit].begin, places_[unit].count);
-}
-
-std::span<float> ShardStore::part(const at::Tensor& arena, std::size_t unit) const {
-  return {arena.data_ptr<float>() + places_[unit].begin, static_cast<std::size_t>(places_[unit].count)};
-}
-
-std::span<float> ShardStore::state(StateKind kind, std::size_t unit) {
-  TROUPE_CHECK(places_[unit].keep != UnitKeep::frozen, "a frozen unit has no optimizer state");
-  check_kind(kind, unit);
-  return part(arena_of(kind, unit), unit);
-}
-
-std::span<float> ShardStore::accumulator(std::size_t unit) {
-  TROUPE_CHECK(is_trained(unit), "only a trained unit has a gradient");
-  return part(accumulator_, unit);
-}
-
-at::Tensor ShardStore::accumulator_tensor(std::size_t unit) const {
-  TROUPE_CHECK(is_trained(unit), "only a trained unit has a gradient");
-  return slice(accumulator_, unit);
+std::span<float> ShardStore::accumulator(std::size_t unit) const {
+  return arenas_.floats(plan_.gradient(static_cast<int>(unit)));
 }
 
 std::span<const float> ShardStore::values(std::size_t unit) const {
-  return part(arena_of(StateKind::master, unit), unit);
+  TROUPE_CHECK(keep(unit) != UnitKeep::frozen || param_dtype_ == at::kFloat, "values in f32 are handed out");
+  return arenas_.floats(plan_.state(StateKind::master, static_cast<int>(unit)));
+}
+
+at::Tensor ShardStore::kind_tensor(StateKind kind, std::size_t unit) const {
+  return arenas_.tensor(plan_.state(kind, static_cast<int>(unit)),
+                        keep(unit) == UnitKeep::frozen ? param_dtype_ : at::kFloat);
 }
 
 void ShardStore::write(StateKind kind, std::size_t unit, std::span<const float> values) {
-  const auto& place = places_[unit];
-  TROUPE_CHECK(static_cast<std::int64_t>(values.size()) == place.count, "a shard is written whole");
-  check_kind(kind, unit);
+  TROUPE_CHECK(static_cast<std::int64_t>(values.size()) == elements(unit), "a shard is written whole");
   // from_blob takes a pointer to what it may not change
-  const auto source = at::from_blob(const_cast<float*>(values.data()), {place.count}, at::kFloat);
-  slice(arena_of(kind, unit), unit).copy_(source);
+  const auto source = at::from_blob(const_cast<float*>(values.data()), {elements(unit)}, at::kFloat);
+  kind_tensor(kind, unit).copy_(source);
   if (kind == StateKind::master) refresh(unit);
 }
 
 void ShardStore::read(StateKind kind, std::size_t unit, std::span<float> out) const {
-  const auto& place = places_[unit];
-  TROUPE_CHECK(static_cast<std::int64_t>(out.size()) == place.count, "a shard is read whole");
-  check_kind(kind, unit);
-  at::from_blob(out.data(), {place.count}, at::kFloat).copy_(slice(arena_of(kind, unit), unit));
+  TROUPE_CHECK(static_cast<std::int64_t>(out.size()) == elements(unit), "a shard is read whole");
+  at::from_blob(out.data(), {elements(unit)}, at::kFloat).copy_(kind_tensor(kind, unit));
 }
 
 void ShardStore::refresh(std::size_t unit) {
-  if (!bf16_.defined() || places_[unit].keep == UnitKeep::frozen) return;
-  convert_out(slice(copy_arena(unit), unit), slice(arena_of(StateKind::master, unit), unit));
-}
-
-std::int64_t ShardStore::bytes() const {
-  std::int64_t sum = 0;
-  for (const at::Tensor* arena : {&master_, &m_, &v_, &accumulator_, &bf16_, &averaged_, &averaged_bf16_, &frozen_}) {
-    if (arena->defined()) sum += static_cast<std::int64_t>(arena->nbytes());
-  }
-  return sum;
+  if (param_dtype_ == at::kFloat || keep(unit) == UnitKeep::frozen) return;
+  convert_out(sources_[unit], kind_tensor(StateKind::master, unit));
 }
 
 }  // namespace troupe::model

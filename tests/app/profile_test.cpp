@@ -54,7 +54,7 @@ TEST_F(ProfileRunTest, ATraceHasTheWorkOfEveryProcessOnOneClock) {
   const Trace trace(dir_ / "runs/latest/profile/trace.json");
   EXPECT_THAT(trace.names("learner/0"),
               IsSupersetOf({"step", "wait for items", "collate", "encode", "vote", "optimizer", "snapshot",
-                            "forward head", "backward head", "gather head", "reduce head"}));
+                            "forward head", "backward head", "gather head", "exchange head", "sum head"}));
   for (const char* rank : {"learner/0", "learner/1"}) {
     EXPECT_EQ(trace.count(rank, "step"), 3) << rank;
     EXPECT_EQ(trace.count(rank, "optimizer"), 3) << rank << ": one that is ahead switches nobody off";

@@ -158,8 +158,7 @@ Result<std::map<std::string, double>> SftTrainer::evaluate(std::int64_t) {
   std::vector<double> sums(metrics_.size() + 1, 0.0);
   // Every rank runs every round, because gathering parameters takes all of them; a round past the end counts nothing.
   for (std::size_t round = 0; round < rounds; ++round) TROUPE_TRY(evaluate_round(round, sums));
-  TROUPE_TRY(session_.group->all_reduce_sum(
-      {.data = sums.data(), .count = static_cast<std::int64_t>(sums.size()), .dtype = DType::f64}));
+  TROUPE_TRY(session_.group->all_reduce_sum(sums));
   for (std::size_t i = 0; i < metrics_.size(); ++i)
     metrics[fmt::format("eval/{}", metrics_[i])] = sums[i] / sums[metrics_.size()];
   metrics["eval/samples"] = sums[metrics_.size()];

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,12 +43,7 @@ class CollectiveConformanceTest : public ::testing::TestWithParam<CollectiveBack
   }
 };
 
-template <class T>
-Buffer buffer_of(std::vector<T>& data, DType dtype) {
-  return {data.data(), static_cast<std::int64_t>(data.size()), dtype};
-}
-inline Buffer f32(std::vector<float>& data) { return buffer_of(data, DType::f32); }
-inline Buffer f64(std::vector<double>& data) { return buffer_of(data, DType::f64); }
+inline std::span<std::byte> bytes(std::vector<float>& data) { return std::as_writable_bytes(std::span(data)); }
 
 /// A value that depends on everything, with enough digits that the order of a sum shows in its last bits.
 inline float noisy(int rank, int round, std::size_t i) {

@@ -67,7 +67,7 @@ TEST(GlooCollectiveTest, GroupsOfOneProcessStartTheirFirstOperationsAtOnce) {
       threads.emplace_back([&] {
         std::vector<double> value = {3.0};
         together.arrive_and_wait();
-        ASSERT_TRUE(group->all_reduce_sum(f64(value)));
+        ASSERT_TRUE(group->all_reduce_sum(value));
         EXPECT_EQ(value[0], 3.0);
       });
     }
@@ -86,17 +86,17 @@ void live_through_a_lost_peer(int rank, const std::string& store) {
   auto group = join(store, rank, 3, 20s);
   ASSERT_NE(group, nullptr);
   std::vector<double> value = {1.0 + rank};
-  ASSERT_TRUE(group->all_reduce_sum(f64(value)));
+  ASSERT_TRUE(group->all_reduce_sum(value));
   ASSERT_EQ(value[0], 6.0);
   if (rank == 2) raise(SIGKILL);
   std::vector<float> full(30), shard(10);
-  const auto result = group->all_gather(f32(full), f32(shard))->wait();
+  const auto result = group->all_gather(bytes(full), bytes(shard));
   ASSERT_EQ(result.error().code(), Errc::aborted) << result.error().to_string();
   ASSERT_EQ(group->barrier().error().code(), Errc::aborted);
   group.reset();
   group = join(store + ".next", rank, 2, 20s);
   ASSERT_NE(group, nullptr);
-  ASSERT_TRUE(group->all_reduce_sum(f64(value)));
+  ASSERT_TRUE(group->all_reduce_sum(value));
   ASSERT_EQ(value[0], 12.0);
 }
 

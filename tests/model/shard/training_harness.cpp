@@ -99,7 +99,7 @@ TrainingResult train(const TrainingRun& run) {
     result.losses = losses;
     result.norms = norms;
   };
-  result.state = state_after(run.world, network, run.options, 11, work, run.join);
+  result.state = state_after(run.world, network, run.options, 11, work, run.join, run.device);
   result.state.by_group.clear();  // one group alone: what num_updates says
   return result;
 }
@@ -118,14 +118,16 @@ void run_thread_ranks(int world, const std::function<void(Collective&)>& body, J
 }
 
 FullState state_after(int world, const std::shared_ptr<const Network>& network, const EngineOptions& options,
-                      std::uint64_t seed, const std::function<void(Engine&)>& work, const JoinRank& join) {
+                      std::uint64_t seed, const std::function<void(Engine&)>& work, const JoinRank& join,
+                      const std::function<std::unique_ptr<device::Device>(int rank)>& device) {
   std::vector<std::vector<std::byte>> snapshots(static_cast<std::size_t>(world));
   std::map<std::string, std::int64_t> groups;
   std::int64_t updates = 0;
   std::vector<UnitSpec> units;
   std::vector<FlatLayout> layouts;
   const auto body = [&](Collective& collective) {
-    StartedEngine engine(collective, network, options, seed);
+    const auto own = device ? device(collective.rank()) : nullptr;
+    StartedEngine engine(collective, network, options, seed, own ? *own : device::host_device());
     work(engine);
     snapshots[static_cast<std::size_t>(collective.rank())] = snapshot_of(engine);
     if (collective.rank() != 0) return;

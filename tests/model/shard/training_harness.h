@@ -39,6 +39,8 @@ struct TrainingRun {
   std::shared_ptr<const Network> network = nullptr;  ///< null: ChainNetwork(); takes chain_batch()
   const StateSource* resume = nullptr;               ///< null: initialise with seed 11
   JoinRank join = nullptr;
+  /// Makes rank r's device, on its thread; null: the host's.
+  std::function<std::unique_ptr<device::Device>(int rank)> device = nullptr;
 };
 
 struct TrainingResult {
@@ -49,8 +51,9 @@ struct TrainingResult {
 /// A rank's engine that is attached and starts from a seed.
 struct StartedEngine : Engine {
   explicit StartedEngine(Collective& group, std::shared_ptr<const Network> network = std::make_shared<ChainNetwork>(),
-                         EngineOptions options = {}, std::uint64_t seed = 1)
-      : Engine(std::move(network), std::move(options)) {
+                         EngineOptions options = {}, std::uint64_t seed = 1,
+                         device::Device& device = device::host_device())
+      : Engine(std::move(network), std::move(options), device) {
     attach(group);
     initialise(seed);
   }
@@ -74,6 +77,7 @@ void run_thread_ranks(int world, const std::function<void(Collective&)>& body, J
 
 /// The state after `work` on every rank's engine, which starts from a seed.
 FullState state_after(int world, const std::shared_ptr<const Network>& network, const EngineOptions& options,
-                      std::uint64_t seed, const std::function<void(Engine&)>& work, const JoinRank& join = nullptr);
+                      std::uint64_t seed, const std::function<void(Engine&)>& work, const JoinRank& join = nullptr,
+                      const std::function<std::unique_ptr<device::Device>(int rank)>& device = nullptr);
 
 }  // namespace troupe::model

@@ -12,7 +12,9 @@
 #include "placement/pretend.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/writer.h"
+#include "workers/learner/engine_options.h"
 #include "workers/learner/sft_task.h"
+#include "workers/pipeline/planned_step.h"
 
 namespace troupe::workers {
 namespace {
@@ -27,14 +29,13 @@ JobConfig load_tiny(const std::vector<std::string>& overrides) {
 
 ModelCost cost_of(const JobConfig& job) { return model_cost(job).value(); }
 
+std::shared_ptr<DitNetwork> make_network(const JobConfig& job) {
+  return std::make_shared<DitNetwork>(job.model, job.data.window.chunks);
+}
+
 /// As LearnerRank makes it.
 std::unique_ptr<Engine> make_engine(const JobConfig& job) {
-  return std::make_unique<Engine>(
-      std::make_shared<DitNetwork>(job.model, job.data.window.chunks),
-      EngineOptions{.param_dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
-                    .param_slots = static_cast<int>(job.parallelism.param_slots),
-                    .grad_slots = static_cast<int>(job.parallelism.grad_slots),
-                    .recompute = job.activation_checkpoint.mode != "none"});
+  return std::make_unique<Engine>(make_network(job), job_engine_options(job));
 }
 
 struct Case {
@@ -68,6 +69,18 @@ TEST_P(PlanMemoryTest, PlannedBytesAreTheBytesThatTheEngineAllocates) {
   manifest.world = world_;
   manifest.units = manifest_units(engine->units(), engine->layouts());
   EXPECT_EQ(snapshot_bytes(manifest), planned.snapshot_bytes) << "what the checkpointer maps";
+}
+
+TEST_P(PlanMemoryTest, ThePrintedStepLiesInTheEnginesArenas) {
+  Plan plan;
+  plan.batch = {.global = 4 * world_, .micro = 2, .data_ranks = world_, .accumulation = 2};
+  const PlannedStep step = planned_step(job_, cost_of(job_), plan).value();
+  const ArenaPlan engine(EngineMemory(make_network(job_), job_engine_options(job_)).shape_for(world_));
+  for (int arena = 0; arena <= static_cast<int>(ArenaKind::replicated_gradients); ++arena) {
+    EXPECT_EQ(step.plan->bytes(static_cast<ArenaKind>(arena)), engine.bytes(static_cast<ArenaKind>(arena)))
+        << enum_name(static_cast<ArenaKind>(arena));
+  }
+  EXPECT_THAT(to_text(step), ::testing::AllOf(HasSubstr("no hazard"), HasSubstr("backward blocks.0 m1")));
 }
 
 TEST_P(PlanMemoryTest, PlannerAndEnginePadUnitsAlike) {

@@ -28,9 +28,7 @@ void EpisodeSummary::add(const TrajectoryLayout& layout, std::span<const Collect
   }
 }
 
-Result<void> EpisodeSummary::reduce(Collective& group) {
-  return group.all_reduce_sum({.data = sums_, .count = kCount, .dtype = DType::f64});
-}
+Result<void> EpisodeSummary::reduce(Collective& group) { return group.all_reduce_sum(sums_); }
 
 std::map<std::string, double> EpisodeSummary::metrics(bool has_success) const {
   std::map<std::string, double> all = {{"env/num_trajectories", sums_[kEpisodes]},

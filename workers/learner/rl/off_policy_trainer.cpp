@@ -77,7 +77,7 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
   // Of what was produced, all that is not resident any more is evicted: before the checkpoint, while the log was
   // read, or with files that had gone.
   double resident = static_cast<double>(replay_.resident());
-  TROUPE_TRY(session_.group->all_reduce_sum({.data = &resident, .count = 1, .dtype = DType::f64}));
+  TROUPE_TRY(session_.group->all_reduce_sum({&resident, 1}));
   const std::int64_t evicted = carries ? total("produced") - total("lost") - static_cast<std::int64_t>(resident) : 0;
   evicted_before_ = evicted - replay_.evicted();
   produced_ = replay_.resident() + evicted + lost_;
@@ -160,7 +160,7 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
   outcome.metrics["time/generate_rollouts"] = outcome.stall_seconds;
   outcome.metrics["time/actor_training"] = outcome.compute_seconds;
   double shared[] = {finish_requested ? 1.0 : 0.0, outcome.stall_seconds};
-  TROUPE_TRY(session_.group->all_reduce_max({.data = shared, .count = 2, .dtype = DType::f64}));
+  TROUPE_TRY(session_.group->all_reduce_max(shared));
   outcome.finish = shared[0] > 0;
   outcome.stall_seconds = shared[1];
   outcome.counters = {{"produced", produced_},
@@ -181,7 +181,7 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
 Result<void> OffPolicyTrainer::share_totals() {
   std::vector<double> sums = {static_cast<double>(produced_), static_cast<double>(lost_), static_cast<double>(draws_),
                               static_cast<double>(env_steps_)};
-  TROUPE_TRY(session_.group->all_reduce_sum({.data = sums.data(), .count = 4, .dtype = DType::f64}));
+  TROUPE_TRY(session_.group->all_reduce_sum(sums));
   totals_ = {{"produced", static_cast<std::int64_t>(sums[0])},
              {"lost", static_cast<std::int64_t>(sums[1])},
              {"draws", static_cast<std::int64_t>(sums[2])},

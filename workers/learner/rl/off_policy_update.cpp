@@ -98,7 +98,7 @@ Result<bool> OffPolicyTrainer::may_draw() {
   // All that was collected may have been lost with failing environments, on one rank alone.
   if (may_draw_) return true;
   double empty = replay_.resident() > 0 ? 0.0 : 1.0;
-  TROUPE_TRY(session_.group->all_reduce_max({.data = &empty, .count = 1, .dtype = DType::f64}));
+  TROUPE_TRY(session_.group->all_reduce_max({&empty, 1}));
   return may_draw_ = empty == 0.0;
 }
 

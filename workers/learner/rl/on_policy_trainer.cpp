@@ -119,7 +119,7 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
   outcome.metrics["train/skipped_minibatches"] = static_cast<double>(progress.skipped);
   outcome.applied = progress.minibatches > progress.skipped;
   double shared[] = {finish_requested ? 1.0 : 0.0, outcome.stall_seconds};
-  TROUPE_TRY(session_.group->all_reduce_max({.data = shared, .count = 2, .dtype = DType::f64}));
+  TROUPE_TRY(session_.group->all_reduce_max(shared));
   outcome.finish = shared[0] > 0;
   outcome.stall_seconds = shared[1];
   // Sums over ranks already, or the same on all.

@@ -30,7 +30,7 @@ at::Tensor permutation(std::int64_t count, std::uint64_t seed, std::int64_t step
 
 Result<AdvantageMoments> over_ranks(AdvantageMoments mine, Collective& group) {
   double sums[] = {mine.count, mine.sum, mine.sum_of_squares};
-  TROUPE_TRY(group.all_reduce_sum({.data = sums, .count = 3, .dtype = DType::f64}));
+  TROUPE_TRY(group.all_reduce_sum(sums));
   return AdvantageMoments{.count = sums[0], .sum = sums[1], .sum_of_squares = sums[2]};
 }
 
@@ -60,8 +60,8 @@ Result<void> OnPolicyTrainer::describe_rollout(const RolloutRows& rows, const Ro
   }
   double extremes[] = {advantage.numel() > 0 ? advantage.max().item<double>() : -1e300,
                        advantage.numel() > 0 ? -advantage.min().item<double>() : -1e300};
-  TROUPE_TRY(session_.group->all_reduce_sum({.data = sums, .count = 5, .dtype = DType::f64}));
-  TROUPE_TRY(session_.group->all_reduce_max({.data = extremes, .count = 2, .dtype = DType::f64}));
+  TROUPE_TRY(session_.group->all_reduce_sum(sums));
+  TROUPE_TRY(session_.group->all_reduce_max(extremes));
   if (sums[0] > 0) {
     outcome.metrics["rollout/advantages_mean"] = sums[1] / sums[0];
     outcome.metrics["rollout/advantages_max"] = extremes[0];
@@ -104,8 +104,7 @@ Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, const 
 
 Result<Batch> OnPolicyTrainer::with_scale(Batch minibatch, const at::Tensor& valid_cells, std::int64_t parts) const {
   double counts[] = {valid_cells.sum().item<double>(), static_cast<double>(valid_cells.numel())};
-  if (session_.plan.world > 1)
-    TROUPE_TRY(session_.group->all_reduce_sum({.data = counts, .count = 2, .dtype = DType::f64}));
+  if (session_.plan.world > 1) TROUPE_TRY(session_.group->all_reduce_sum(counts));
   const auto scale = [&](double count) {
     return static_cast<float>(static_cast<double>(parts) / std::max(1.0, count));
   };

@@ -32,8 +32,7 @@ Result<void> RunningStatistics::merge(const TrajectoryLayout& layout, std::span<
     if (observed > 0) std::copy(view.observed().begin(), view.observed().end(), out);
     if (returned > 0) std::copy(view.returned().begin(), view.returned().end(), out + observed);
   }
-  TROUPE_TRY(
-      group.all_reduce_sum({.data = all.data(), .count = static_cast<std::int64_t>(all.size()), .dtype = DType::f64}));
+  TROUPE_TRY(group.all_reduce_sum(all));
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     const std::span<const double> numbers(all.data() + i * width, width);
     if (observed > 0) state_.observed.merge(numbers.first(observed));

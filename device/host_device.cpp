@@ -1,0 +1,165 @@
+#include "device/host_device.h"
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe::device {
+namespace {
+
+class HostMemory final : public Memory {
+ public:
+  explicit HostMemory(std::int64_t bytes) : bytes_(bytes) {
+    TROUPE_CHECK(bytes >= 0, "memory has a size");
+    const auto whole = static_cast<std::size_t>((bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment);
+    if (whole == 0) return;
+    address_ = static_cast<std::byte*>(std::aligned_alloc(kMemoryAlignment, whole));
+    if (address_ == nullptr) throw std::bad_alloc();
+    std::memset(address_, 0, whole);
+  }
+  ~HostMemory() override { std::free(address_); }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+  std::byte* address() const noexcept override { return address_; }
+  std::int64_t bytes() const noexcept override { return bytes_; }
+
+ private:
+  const std::int64_t bytes_;
+  std::byte* address_ = nullptr;
+};
+
+class HostEvent final : public Event {
+ public:
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    happened_ = false;
+    failure_.reset();
+  }
+  void happen(const std::optional<Error>& failure) {
+    const std::lock_guard lock(mutex_);
+    happened_ = true;
+    failure_ = failure;
+    changed_.notify_all();
+  }
+  std::optional<Error> wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return happened_; });
+    return failure_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  /// never recorded: nothing to wait for
+  bool happened_ = true;
+  std::optional<Error> failure_;
+};
+
+HostEvent& host(Event& event) { return static_cast<HostEvent&>(event); }
+
+/// Does its work where it is enqueued.
+class InlineStream final : public Stream {
+ public:
+  void enqueue(Work work) override {
+    if (failure_) return;
+    if (auto done = work(); !done) failure_ = done.error();
+  }
+  void record(Event& event) override { host(event).happen(failure_); }
+  void wait(Event& event) override {
+    if (auto failure = host(event).wait(); failure && !failure_) failure_ = std::move(failure);
+  }
+  Result<void> synchronize() override {
+    if (!failure_) return {};
+    return *std::exchange(failure_, std::nullopt);
+  }
+
+ private:
+  std::optional<Error> failure_;
+};
+
+/// Does its work on a thread of its own.
+class ThreadStream final : public Stream {
+ public:
+  ThreadStream() : thread_([this] { run(); }) {}
+  ~ThreadStream() override {
+    push([this] { closed_ = true; });
+    thread_.join();
+  }
+  void enqueue(Work work) override {
+    push([this, work = std::move(work)] {
+      if (failure_) return;
+      if (auto done = work(); !done) failure_ = done.error();
+    });
+  }
+  void record(Event& event) override {
+    host(event).begin();
+    push([this, &event] { host(event).happen(failure_); });
+  }
+  void wait(Event& event) override {
+    push([this, &event] {
+      if (auto failure = host(event).wait(); failure && !failure_) failure_ = std::move(failure);
+    });
+  }
+  Result<void> synchronize() override {
+    HostEvent end;
+    record(end);
+    const auto failure = end.wait();
+    if (!failure) return {};
+    push([this] { failure_.reset(); });
+    return *failure;
+  }
+
+ private:
+  void push(std::function<void()> step) {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(step));
+    }
+    queued_.notify_one();
+  }
+  void run() {
+    while (!closed_) {
+      std::unique_lock lock(mutex_);
+      queued_.wait(lock, [this] { return !queue_.empty(); });
+      const auto step = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      step();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable queued_;
+  std::deque<std::function<void()>> queue_;
+  // of the thread alone
+  std::optional<Error> failure_;
+  bool closed_ = false;
+  std::thread thread_;
+};
+
+class HostDevice final : public Device {
+ public:
+  std::shared_ptr<Memory> allocate(std::int64_t bytes) override { return std::make_shared<HostMemory>(bytes); }
+  std::unique_ptr<Stream> make_stream(StreamUse use) override {
+    if (use == StreamUse::transfer) return std::make_unique<ThreadStream>();
+    return std::make_unique<InlineStream>();
+  }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
+};
+
+}  // namespace
+
+Device& host_device() {
+  static HostDevice device;
+  return device;
+}
+
+}  // namespace troupe::device

@@ -1,0 +1,37 @@
+#include "model/shard/arenas.h"
+
+#include <ATen/ATen.h>
+
+#include "base/check.h"
+
+namespace troupe::model {
+
+Arenas::Arenas(const ArenaPlan& plan, device::Device& device) {
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(ArenaKind::replicated_gradients); ++i)
+    memory_[i] = device.allocate(plan.bytes(static_cast<ArenaKind>(i)));
+}
+
+std::span<std::byte> Arenas::bytes(const ArenaRange& range) const {
+  const auto& memory = memory_[static_cast<std::size_t>(range.arena)];
+  TROUPE_CHECK(memory && range.begin + range.bytes <= memory->bytes(), "a range lies in its arena");
+  return {memory->address() + range.begin, static_cast<std::size_t>(range.bytes)};
+}
+
+std::span<float> Arenas::floats(const ArenaRange& range) const {
+  const auto whole = bytes(range);
+  return {reinterpret_cast<float*>(whole.data()), whole.size() / sizeof(float)};
+}
+
+at::Tensor Arenas::tensor(const ArenaRange& range, at::ScalarType dtype) const {
+  const auto whole = bytes(range);
+  const auto elements = static_cast<std::int64_t>(whole.size() / c10::elementSize(dtype));
+  return at::from_blob(
+      whole.data(), {elements}, [memory = memory_[static_cast<std::size_t>(range.arena)]](void*) {}, dtype);
+}
+
+std::int64_t Arenas::size(ArenaKind arena) const {
+  const auto& memory = memory_[static_cast<std::size_t>(arena)];
+  return memory ? memory->bytes() : 0;
+}
+
+}  // namespace troupe::model

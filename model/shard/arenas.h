@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "device/device.h"
+#include "model/step/arena_plan.h"
+
+namespace troupe::model {
+
+/// The memory behind a plan's arenas, zero at first: all but inputs, activations and what goes with them, which their
+/// makers own. Never moves. Views keep alive what they lie in.
+class Arenas {
+ public:
+  Arenas(const ArenaPlan& plan, device::Device& device);
+
+  std::span<std::byte> bytes(const ArenaRange& range) const;
+  std::span<float> floats(const ArenaRange& range) const;
+  /// 1-D.
+  at::Tensor tensor(const ArenaRange& range, at::ScalarType dtype) const;
+  /// Allocated for an arena.
+  std::int64_t size(ArenaKind arena) const;
+
+ private:
+  /// by ArenaKind
+  std::array<std::shared_ptr<device::Memory>, kArenas> memory_;
+};
+
+}  // namespace troupe::model

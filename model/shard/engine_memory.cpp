@@ -1,0 +1,80 @@
+#include "model/shard/engine_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace troupe::model {
+namespace {
+
+std::vector<FlatLayout> layouts_of(const std::vector<UnitSpec>& units) {
+  std::vector<FlatLayout> layouts;
+  for (const auto& unit : units) layouts.push_back(make_flat_layout(unit.params));
+  return layouts;
+}
+
+/// Of each target network, the unit that it follows.
+std::vector<std::optional<std::size_t>> find_sources(const std::vector<UnitSpec>& units) {
+  const auto same_shape = [](const ParamSpec& a, const ParamSpec& b) { return a.shape == b.shape; };
+  std::vector<std::optional<std::size_t>> sources(units.size());
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (keep_of(units[u]) != UnitKeep::averaged) continue;
+    const auto found =
+        std::find_if(units.begin(), units.end(), [&](const auto& unit) { return unit.name == units[u].average_of; });
+    TROUPE_CHECK(found != units.end() && found->trainable &&
+                     std::equal(found->params.begin(), found->params.end(), units[u].params.begin(),
+                                units[u].params.end(), same_shape),
+                 fmt::format("target network '{}' follows '{}', which is no trained unit of the same shapes",
+                             units[u].name, units[u].average_of));
+    sources[u] = static_cast<std::size_t>(found - units.begin());
+  }
+  return sources;
+}
+
+}  // namespace
+
+EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOptions with_options)
+    : network(std::move(with_network)),
+      options(std::move(with_options)),
+      units(state_units(network->units())),
+      layouts(layouts_of(units)),
+      layout_hash(hash_of(layouts)),
+      groups(units, {.adamw = options.adamw, .clip_grad_norm = options.clip_grad_norm}, options.groups),
+      source_of(find_sources(units)) {
+  TROUPE_CHECK(network->units().size() >= 2, "a network has a prologue and an epilogue");
+  TROUPE_CHECK(options.param_slots >= 1 && options.grad_slots >= 1, "at least one slot of each kind");
+  // a slot beyond the last unit would never be used
+  options.param_slots = std::min(options.param_slots, static_cast<int>(network->units().size()));
+}
+
+StepShape EngineMemory::shape_for(int ranks) const {
+  StepShape shape{.world = ranks,
+                  .units = {},
+                  .chain = static_cast<int>(network->units().size()),
+                  .param_bytes = options.param_dtype == at::kBFloat16 ? 2 : 4,
+                  .param_slots = options.param_slots,
+                  .grad_slots = options.grad_slots};
+  // alone, one gradient is added up before the next is made, but where all are made at once
+  if (shape.is_alone() && shape.grad_slots < shape.chain) shape.grad_slots = 1;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    shape.units.push_back({.name = units[u].name,
+                           .padded = layouts[u].padded(ranks),
+                           .keep = keep_of(units[u]),
+                           .source = source_of[u] ? static_cast<int>(*source_of[u]) : -1,
+                           .has_replicated = !units[u].replicated.empty()});
+  }
+  return shape;
+}
+
+EngineMemory::Rank::Rank(const EngineMemory& engine, device::Device& device)
+    : plan(engine.shape_for(engine.world)),
+      arenas(plan, device),
+      store(plan, arenas),
+      views(engine.network->units(), engine.layouts, plan, arenas) {
+  for (const FlatLayout& layout : engine.layouts)
+    intervals.push_back(update_intervals(layout, layout.padded(engine.world), engine.options.update_rules));
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "model/program/unit_memory.h"
+#include "model/shard/arena_views.h"
+#include "model/shard/arenas.h"
+#include "model/shard/engine_options.h"
+#include "model/shard/flat_layout.h"
+#include "model/shard/network.h"
+#include "model/shard/shard_store.h"
+#include "model/shard/unit_groups.h"
+#include "model/shard/update_intervals.h"
+#include "model/step/step_builder.h"
+
+namespace troupe::model {
+
+/// What an engine and its executor work on.
+struct EngineMemory {
+  /// What a (rank, world) has allocated.
+  struct Rank {
+    Rank(const EngineMemory& engine, device::Device& device);
+
+    ArenaPlan plan;
+    Arenas arenas;
+    ShardStore store;
+    ArenaViews views;
+    /// of each unit
+    std::vector<std::vector<UpdateInterval>> intervals;
+  };
+
+  EngineMemory(std::shared_ptr<const Network> with_network, EngineOptions with_options);
+
+  /// For that many ranks.
+  StepShape shape_for(int ranks) const;
+
+  const std::shared_ptr<const Network> network;
+  EngineOptions options;
+  /// the chain's, and behind them that of the replicated parameters, if any (state_units)
+  std::vector<UnitSpec> units;
+  std::vector<FlatLayout> layouts;
+  std::uint64_t layout_hash = 0;
+  UnitGroups groups;
+  /// of a target network: the unit that it follows
+  std::vector<std::optional<std::size_t>> source_of;
+
+  int rank = 0, world = 0;
+  /// null before the first attach
+  std::unique_ptr<Rank> memory;
+  /// what its buffers hold
+  StepState step;
+  /// of the blocks' programs, over the steps
+  UnitMemory unit_memory;
+  bool saw_non_finite_loss = false;
+  /// commits behind the state, of whatever groups
+  std::int64_t updates = 0;
+};
+
+}  // namespace troupe::model

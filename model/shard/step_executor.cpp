@@ -1,0 +1,261 @@
+#include "model/shard/step_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/trace.h"
+#include "kernels/rank_sum.h"
+#include "kernels/threads.h"
+#include "model/optim/adamw.h"
+#include "model/optim/moving_average.h"
+
+namespace troupe::model {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+/// The first line: LibTorch appends its call stack.
+Error network_error(const std::exception& e) {
+  const std::string what = e.what();
+  return {Errc::internal, fmt::format("the network failed: {}", what.substr(0, what.find('\n')))};
+}
+
+}  // namespace
+
+StepExecutor::StepExecutor(EngineMemory& core, Collective& collective, device::Device& device)
+    : core_(core), collective_(collective), device_(device), squares_(core.groups.size()) {
+  for (const auto stream : {OpStream::compute, OpStream::optimizer, OpStream::copy})
+    streams_[static_cast<std::size_t>(stream)] = device.make_stream(device::StreamUse::compute);
+  // one collective, hence one stream for both gathers and exchanges: all ranks call it in one order
+  auto& transfers = streams_[static_cast<std::size_t>(OpStream::gather)];
+  if (collective.world() == 1) {
+    transfers = device.make_stream(device::StreamUse::compute);
+    return;
+  }
+  transfers = device.make_stream(device::StreamUse::transfer);
+  // the other cores are the computation's
+  transfers->enqueue([] { return kernels::set_num_threads(1), Result<void>(); });
+}
+
+StepExecutor::~StepExecutor() = default;
+
+device::Stream& StepExecutor::stream_of(OpStream stream) {
+  return *streams_[static_cast<std::size_t>(stream == OpStream::reduce ? OpStream::gather : stream)];
+}
+
+device::Event& StepExecutor::event_of(int operation) {
+  while (events_.size() <= index(operation)) events_.push_back(device_.make_event());
+  return *events_[index(operation)];
+}
+
+Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const Op& op = operations[i];
+    device::Stream& stream = stream_of(op.stream);
+    for (const int wait : op.waits) {
+      const Op& awaited = operations[index(wait)];
+      const Span span(enum_name(awaited.kind), name_of(awaited), SpanKind::wait);
+      stream.wait(event_of(wait));
+    }
+    stream.enqueue([this, &op, &call] { return perform(op, call); });
+    if (op.is_awaited) stream.record(event_of(static_cast<int>(i)));
+  }
+  Result<void> result;
+  for (const auto& stream : streams_) {
+    if (!stream) continue;
+    auto done = stream->synchronize();
+    if (done || !result) continue;
+    // before the next stream is waited for, so that it need not wait for peers
+    result = std::move(done);
+    collective_.abort(result.error().message());
+  }
+  return result;
+}
+
+const std::string& StepExecutor::name_of(const Op& op) const {
+  static const std::string none;
+  return op.unit < 0 ? none : core_.units[index(op.unit)].name;
+}
+
+Result<void> StepExecutor::perform(const Op& op, StepCall& call) {
+  const Span span(enum_name(op.kind), name_of(op));
+  const auto done = [&]() -> Result<void> {
+    try {
+      return do_operation(op, call);
+    } catch (const std::exception& e) {
+      return network_error(e);
+    }
+  }();
+  return done || op.unit < 0 ? done : done.error().with(fmt::format("unit {}", name_of(op)));
+}
+
+Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
+  ShardStore& store = rank().store;
+  switch (op.kind) {
+    case OpKind::input:
+      return take_input(call), Result<void>();
+    case OpKind::gather:
+      return gather(op);
+    case OpKind::forward:
+      return call.tape->forward(op.unit, rank().views.parameters()[index(op.unit)]), Result<void>();
+    case OpKind::backward:
+      return backward(op, call), Result<void>();
+    case OpKind::network:
+      return run_network(op, call), Result<void>();
+    case OpKind::exchange:
+      return exchange(op);
+    case OpKind::sum:
+      return sum(op), Result<void>();
+    case OpKind::square:
+      squares_[core_.groups.group_of(index(op.unit))] += sum_of_squares(store.accumulator(index(op.unit)));
+      return {};
+    case OpKind::agree:
+      return agree(call);
+    case OpKind::clip: {
+      std::vector<std::size_t> updated;
+      for (const auto& [group, rate] : call.rates) updated.push_back(group);
+      call.clip = core_.groups.clip_factors(updated, call.vote.group_squares);
+      return {};
+    }
+    case OpKind::update:
+      return update(op, call), Result<void>();
+    case OpKind::average:
+      move_average(store.state(StateKind::master, index(op.unit)),
+                   store.state(StateKind::master, *core_.source_of[index(op.unit)]), call.tau);
+      store.refresh(index(op.unit));
+      return {};
+    case OpKind::snapshot:
+      return copy_out(op, call), Result<void>();
+  }
+  return {};
+}
+
+void StepExecutor::copy_out(const Op& op, const StepCall& call) {
+  for (const StateKind kind : saved_kinds(core_.units[index(op.unit)].trainable)) {
+    const ArenaRange range = rank().plan.snapshot(kind, op.unit);
+    const auto from = rank().arenas.bytes(rank().plan.state(kind, op.unit));
+    std::copy(from.begin(), from.end(), call.snapshot.begin() + range.begin);
+  }
+}
+
+void StepExecutor::take_input(StepCall& call) {
+  // the batch lies where the units read it
+  if (call.manual == nullptr) {
+    call.tape.emplace(call.plan->network(), *call.batch, call.weight, call.mode, &core_.unit_memory);
+  }
+}
+
+Result<void> StepExecutor::gather(const Op& op) {
+  const auto full = rank().arenas.bytes(rank().plan.parameters(op.unit));
+  if (full.empty()) return {};  // a unit without parameters
+  return collective_.all_gather(full, rank().arenas.bytes(rank().plan.gathered(op.unit)));
+}
+
+void StepExecutor::clear_gaps(int unit, const ArenaRange& gradient) {
+  zero_gaps(core_.layouts[index(unit)], rank().arenas.floats(gradient));
+}
+
+void StepExecutor::backward(const Op& op, StepCall& call) {
+  if (op.in_place) clear_gaps(op.unit, rank().plan.gradient(op.unit));
+  if (op.grad_slot >= 0) clear_gaps(op.unit, rank().plan.gradient_slot(op.grad_slot, op.unit));
+  call.tape->backward(op.unit, rank().views.parameters()[index(op.unit)], rank().views.gradients(op));
+}
+
+void StepExecutor::run_network(const Op& op, StepCall& call) {
+  const auto& trains = call.plan->trains();
+  int next = 0;
+  for (int u = 0; u < static_cast<int>(trains.size()); ++u) {
+    if (trains[index(u)]) clear_gaps(u, op.in_place ? rank().plan.gradient(u) : rank().plan.gradient_slot(next++, u));
+  }
+  call.result =
+      call.manual->run(rank().views.parameters(), *call.batch, call.weight, rank().views.gradients(op, trains));
+}
+
+Result<void> StepExecutor::exchange(const Op& op) {
+  const auto sent = rank().arenas.bytes(op.accesses.front().range);
+  if (sent.empty()) return {};
+  return collective_.all_to_all(rank().arenas.bytes(rank().plan.staging(op.unit)), sent);
+}
+
+void StepExecutor::sum(const Op& op) {
+  const auto total = rank().store.accumulator(index(op.unit));
+  const auto parts = rank().arenas.floats(op.accesses.front().range);
+  sum_in_rank_order(total.data(), parts.data(), core_.world, static_cast<std::int64_t>(total.size()), op.adds);
+}
+
+Result<void> StepExecutor::compare_ranks(std::vector<double>& sums, std::vector<double>& maxima) {
+  // a value is the same on all ranks when its maximum and the maximum of its negative say so; halves of 32 bits are
+  // exact
+  std::vector<double> identity = {static_cast<double>(core_.layout_hash >> 32),
+                                  static_cast<double>(core_.layout_hash & 0xFFFFFFFFu),
+                                  static_cast<double>(core_.updates)};
+  for (std::size_t g = 0; g < core_.groups.size(); ++g) {
+    identity.push_back(static_cast<double>(core_.groups.updates(g)));
+  }
+  std::vector<double> largest = identity;
+  for (const double value : identity) largest.push_back(-value);
+  largest.insert(largest.end(), maxima.begin(), maxima.end());
+
+  TROUPE_TRY(collective_.all_reduce_sum(sums));
+  TROUPE_TRY(collective_.all_reduce_max(largest));
+  for (std::size_t i = 0; i < identity.size(); ++i) {
+    if (largest[i] == -largest[i + identity.size()]) continue;
+    const char* what = i >= 2 ? "number of updates" : "layout of the network's units";
+    return Error{Errc::failed_precondition, fmt::format("ranks differ in the {}: {} here, {} to {} over the group",
+                                                        what, identity[i], -largest[i + identity.size()], largest[i])};
+  }
+  maxima.assign(largest.begin() + static_cast<std::ptrdiff_t>(2 * identity.size()), largest.end());
+  return {};
+}
+
+Result<void> StepExecutor::agree(StepCall& call) {
+  std::vector<double> sums = squares_;
+  std::fill(squares_.begin(), squares_.end(), 0.0);
+  sums.push_back(core_.saw_non_finite_loss ? 1.0 : 0.0);
+  sums.insert(sums.end(), call.sums.begin(), call.sums.end());
+  TROUPE_TRY(compare_ranks(sums, call.maxima));
+
+  StepVote& vote = call.vote;
+  const auto rest = sums.begin() + static_cast<std::ptrdiff_t>(core_.groups.size());
+  vote.group_squares.assign(sums.begin(), rest);
+  double squares = 0;
+  for (std::size_t g = 0; g < core_.groups.size(); ++g) {
+    squares += vote.group_squares[g];
+    vote.group_norms[core_.groups.names()[g]] = rounded_norm(vote.group_squares[g]);
+  }
+  // double sums differ in their last bits with the number of ranks; as f32 they agree, and so does the clip factor
+  vote.grad_norm = rounded_norm(squares);
+  vote.finite = std::isfinite(vote.grad_norm) && *rest == 0.0;
+  vote.sums.assign(rest + 1, sums.end());
+  vote.maxima = std::move(call.maxima);
+  return {};
+}
+
+void StepExecutor::update(const Op& op, const StepCall& call) {
+  const std::size_t unit = index(op.unit), group = core_.groups.group_of(unit);
+  ShardStore& store = rank().store;
+  const auto gradient = store.accumulator(unit);
+  if (!op.adds) std::fill(gradient.begin(), gradient.end(), 0.0f);
+  const auto master = store.state(StateKind::master, unit), m = store.state(StateKind::m, unit),
+             v = store.state(StateKind::v, unit);
+  const auto elements = static_cast<std::int64_t>(master.size()), shard = core_.rank * elements;
+  for (const UpdateInterval& interval : rank().intervals[unit]) {
+    // its part of this rank's shard
+    const std::int64_t begin = std::max<std::int64_t>(0, interval.begin - shard);
+    const std::int64_t end = std::min(elements, interval.end - shard);
+    if (begin >= end) continue;
+    AdamWOptions own = core_.groups.adamw(group);
+    if (!interval.decays) own.weight_decay = 0;
+    const auto part = [&](auto values) {
+      return values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    };
+    adamw_step(part(master), part(m), part(v), part(gradient), call.clip[group], call.rates.at(group) * interval.rate,
+               core_.groups.updates(group), own);
+  }
+  store.refresh(unit);
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collective/collective.h"
+#include "device/device.h"
+#include "model/shard/engine_memory.h"
+#include "model/shard/manual_backward.h"
+#include "model/shard/objective_plan.h"
+#include "model/shard/step_vote.h"
+#include "model/shard/unit_tape.h"
+
+namespace troupe::model {
+
+/// What one call of an engine brings to its part of a step, and what it takes away.
+struct StepCall {
+  /// a micro-batch
+  const ObjectivePlan* plan = nullptr;
+  const Batch* batch = nullptr;
+  double weight = 0;
+  TapeMode mode = TapeMode::forward_only;
+  const ManualBackward* manual = nullptr;
+  std::optional<UnitTape> tape = {};
+  MicroResult result = {};
+  /// a vote: the caller's numbers, then those of all ranks
+  std::vector<double> sums = {}, maxima = {};
+  StepVote vote = {};
+  /// an update: learning rates by group, clip factors by group
+  std::map<std::size_t, double> rates = {};
+  std::vector<float> clip = {};
+  /// target networks
+  double tau = 0;
+  /// where a snapshot goes
+  std::span<std::byte> snapshot = {};
+};
+
+/// Runs parts of a step on a rank's memory, over the streams of a device. One for each group that the rank joins.
+class StepExecutor {
+ public:
+  /// All outlive the executor, but that `collective` is not used while nothing runs.
+  StepExecutor(EngineMemory& core, Collective& collective, device::Device& device);
+  ~StepExecutor();
+  StepExecutor(const StepExecutor&) = delete;
+  StepExecutor& operator=(const StepExecutor&) = delete;
+
+  /// Returns when all is done. After a failure the group is aborted, so that peers do not wait for this rank, and
+  /// nothing is under way any more, but for what the group itself could not end (Collective::abort).
+  Result<void> run(std::span<const Op> operations, StepCall& call);
+
+ private:
+  device::Stream& stream_of(OpStream stream);
+  /// An operation's event; there is one for each place in a part.
+  device::Event& event_of(int operation);
+  Result<void> perform(const Op& op, StepCall& call);
+  Result<void> do_operation(const Op& op, StepCall& call);
+  void take_input(StepCall& call);
+  Result<void> gather(const Op& op);
+  void backward(const Op& op, StepCall& call);
+  void run_network(const Op& op, StepCall& call);
+  Result<void> exchange(const Op& op);
+  void sum(const Op& op);
+  void clear_gaps(int unit, const ArenaRange& gradient);
+  Result<void> agree(StepCall& call);
+  Result<void> compare_ranks(std::vector<double>& sums, std::vector<double>& maxima);
+  void update(const Op& op, const StepCall& call);
+  void copy_out(const Op& op, const StepCall& call);
+  const std::string& name_of(const Op& op) const;
+  EngineMemory::Rank& rank() { return *core_.memory; }
+
+  EngineMemory& core_;
+  Collective& collective_;
+  device::Device& device_;
+  /// by OpStream; null where another's is used
+  std::array<std::unique_ptr<device::Stream>, kOpStreams> streams_;
+  std::vector<std::unique_ptr<device::Event>> events_;
+  /// sums of squares of the accumulators, by group
+  std::vector<double> squares_;
+};
+
+}  // namespace troupe::model

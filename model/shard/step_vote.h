@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/namespaces.h"
+
+namespace troupe::model {
+
+/// What all ranks agree on after the last micro-batch of a step.
+struct StepVote {
+  /// of the global mean gradient, before clipping; rounded to f32
+  double grad_norm = 0;
+  /// no rank saw a loss or gradient that is not finite
+  bool finite = true;
+  /// the caller's numbers, summed over ranks (f64)
+  std::vector<double> sums;
+  /// the caller's numbers, maximum over ranks (f64)
+  std::vector<double> maxima;
+  /// the same as grad_norm of each unit group alone
+  std::map<std::string, double> group_norms = {};
+  /// not rounded, in order of UnitGroups::names(): what commit clips by
+  std::vector<double> group_squares = {};
+};
+
+}  // namespace troupe::model

@@ -1,0 +1,112 @@
+#include "model/step/arena_plan.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace troupe::model {
+namespace {
+
+constexpr std::int64_t kF32 = 4;
+
+}  // namespace
+
+bool overlap(const ArenaRange& a, const ArenaRange& b) {
+  return a.arena == b.arena && a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
+}
+
+ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
+  TROUPE_CHECK(shape_.chain >= 1 && num_units() - shape_.chain <= 1, "a chain of units, and at most one behind it");
+  TROUPE_CHECK(shape_.param_slots >= 1 && shape_.grad_slots >= 1, "at least one slot of each kind");
+  TROUPE_CHECK(shape_.param_bytes == 4 || shape_.param_bytes == 2, "parameters are f32 or bf16");
+  const bool is_copied = shape_.param_bytes != kF32;
+  std::array<std::int64_t, 3> elements_of_keep{};
+  std::int64_t saved = 0, kept = 0, largest = 0, largest_trained = 0, largest_sent = 0;
+  for (int u = 0; u < num_units(); ++u) {
+    TROUPE_CHECK(at(u).padded % shape_.world == 0, "a unit has equal shards");
+    auto& before = elements_of_keep[static_cast<std::size_t>(at(u).keep)];
+    begin_.push_back(before);
+    before += elements(u);
+    snapshot_.push_back(saved);
+    if (at(u).keep == UnitKeep::trained) saved += 3 * kF32 * elements(u);
+    if (at(u).keep == UnitKeep::averaged) saved += kF32 * elements(u);
+    activation_.push_back(kept);
+    kept += at(u).kept;
+    const bool is_trained = at(u).keep == UnitKeep::trained;
+    if (is_trained) largest_sent = std::max(largest_sent, at(u).padded);
+    if (u >= shape_.chain) continue;
+    largest = std::max(largest, at(u).padded);
+    if (is_trained) largest_trained = std::max(largest_trained, at(u).padded);
+  }
+  const auto [trained, averaged, frozen] = elements_of_keep;
+  for (const ArenaKind arena : {ArenaKind::master, ArenaKind::m, ArenaKind::v, ArenaKind::gradient})
+    size(arena) = trained * kF32;
+  size(ArenaKind::averaged) = averaged * kF32;
+  if (is_copied) {
+    size(ArenaKind::copy) = trained * shape_.param_bytes;
+    size(ArenaKind::averaged_copy) = averaged * shape_.param_bytes;
+  }
+  size(ArenaKind::frozen) = frozen * shape_.param_bytes;
+  slot_bytes_ = shape_.is_alone() ? 0 : largest * shape_.param_bytes;
+  gradient_slot_bytes_ = largest_trained * kF32;
+  size(ArenaKind::slots) = shape_.param_slots * slot_bytes_;
+  size(ArenaKind::gradient_slots) = shape_.grad_slots * gradient_slot_bytes_;
+  if (!shape_.is_alone()) size(ArenaKind::staging) = largest_sent * kF32;
+  if (shape_.has_replicated()) {
+    if (!shape_.is_alone()) size(ArenaKind::replicated) = at(shape_.resident()).padded * shape_.param_bytes;
+    size(ArenaKind::replicated_gradients) = at(shape_.resident()).padded * kF32;
+  }
+  size(ArenaKind::inputs) = 2 * shape_.input_bytes;
+  size(ArenaKind::activations) = kept;
+  size(ArenaKind::carry_gradients) = 1;
+  size(ArenaKind::scalars) = (num_units() + 2) * kScalar;
+  size(ArenaKind::snapshot) = saved;
+}
+
+ArenaRange ArenaPlan::state(StateKind kind, int unit) const {
+  const auto keep = at(unit).keep;
+  const std::int64_t width = keep == UnitKeep::frozen ? shape_.param_bytes : kF32;
+  const ArenaKind of_trained = kind == StateKind::master ? ArenaKind::master
+                               : kind == StateKind::m    ? ArenaKind::m
+                                                         : ArenaKind::v;
+  TROUPE_CHECK(keep == UnitKeep::trained || kind == StateKind::master, "only a trained unit has moments");
+  const ArenaKind arena = keep == UnitKeep::frozen     ? ArenaKind::frozen
+                          : keep == UnitKeep::averaged ? ArenaKind::averaged
+                                                       : of_trained;
+  return {arena, begin_[index(unit)] * width, elements(unit) * width};
+}
+
+ArenaRange ArenaPlan::gradient(int unit) const {
+  TROUPE_CHECK(at(unit).keep == UnitKeep::trained, "only a trained unit has a gradient");
+  return {ArenaKind::gradient, begin_[index(unit)] * kF32, elements(unit) * kF32};
+}
+
+ArenaRange ArenaPlan::gathered(int unit) const {
+  if (at(unit).keep == UnitKeep::frozen || shape_.param_bytes == kF32) return state(StateKind::master, unit);
+  const ArenaKind arena = at(unit).keep == UnitKeep::averaged ? ArenaKind::averaged_copy : ArenaKind::copy;
+  return {arena, begin_[index(unit)] * shape_.param_bytes, elements(unit) * shape_.param_bytes};
+}
+
+ArenaRange ArenaPlan::parameters(int unit) const {
+  if (shape_.is_alone()) return gathered(unit);
+  const std::int64_t bytes = at(unit).padded * shape_.param_bytes;
+  if (unit >= shape_.chain) return {ArenaKind::replicated, 0, bytes};
+  return {ArenaKind::slots, slot_of(unit) * slot_bytes_, bytes};
+}
+
+ArenaRange ArenaPlan::gradient_slot(int slot, int unit) const {
+  return {ArenaKind::gradient_slots, slot * gradient_slot_bytes_, at(unit).padded * kF32};
+}
+
+ArenaRange ArenaPlan::staging(int unit) const { return {ArenaKind::staging, 0, at(unit).padded * kF32}; }
+
+ArenaRange ArenaPlan::replicated_gradients() const {
+  return {ArenaKind::replicated_gradients, 0, bytes(ArenaKind::replicated_gradients)};
+}
+
+ArenaRange ArenaPlan::snapshot(StateKind kind, int unit) const {
+  const std::int64_t bytes = kF32 * elements(unit);
+  return {ArenaKind::snapshot, snapshot_[index(unit)] + static_cast<std::int64_t>(kind) * bytes, bytes};
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/enum_names.h"
+
+namespace troupe::model {
+
+/// How a unit's values come about.
+enum class UnitKeep : std::uint8_t {
+  /// updated by an optimizer: master, m, v and accumulator
+  trained,
+  /// a target network: the moving average of another unit
+  averaged,
+  /// never changed after loading: no master, no moments
+  frozen,
+};
+
+/// What a rank keeps of every unit.
+enum class StateKind : std::uint8_t { master, m, v };
+
+/// One memory of a rank.
+enum class ArenaKind : std::uint8_t {
+  /// shards of trained units, f32
+  master,
+  m,
+  v,
+  gradient,
+  /// masters as they are gathered, where that is bf16
+  copy,
+  /// shards of target networks, f32, and as they are gathered
+  averaged,
+  averaged_copy,
+  /// shards of frozen units in the dtype that is gathered
+  frozen,
+  /// K slots for whole units
+  slots,
+  /// G slots for whole gradients, f32
+  gradient_slots,
+  /// what the ranks sent of one unit's gradient, f32 [world, shard]
+  staging,
+  /// the replicated parameters, whole
+  replicated,
+  /// their gradients, f32
+  replicated_gradients,
+  /// two micro-batches
+  inputs,
+  /// of each unit: its result and what its backward reads
+  activations,
+  /// gradients of the residual stream and of the conditioning
+  carry_gradients,
+  /// f64: of each unit its sum of squares, then what the ranks agreed on and the clip factors
+  scalars,
+  /// what a snapshot is copied to
+  snapshot,
+};
+constexpr auto enum_names(ArenaKind) {
+  return std::array{"master",
+                    "m",
+                    "v",
+                    "gradient",
+                    "copy",
+                    "averaged",
+                    "averaged_copy",
+                    "frozen",
+                    "slots",
+                    "gradient_slots",
+                    "staging",
+                    "replicated",
+                    "replicated_gradients",
+                    "inputs",
+                    "activations",
+                    "carry_gradients",
+                    "scalars",
+                    "snapshot"};
+}
+inline constexpr std::size_t kArenas = 18;
+
+/// Bytes [begin, begin + bytes) of an arena: what an operation names instead of an address.
+struct ArenaRange {
+  ArenaKind arena = ArenaKind::master;
+  std::int64_t begin = 0;
+  std::int64_t bytes = 0;
+  bool operator==(const ArenaRange&) const = default;
+};
+bool overlap(const ArenaRange& a, const ArenaRange& b);
+
+struct UnitShape {
+  std::string name;
+  /// elements of its flat buffer over all ranks: a multiple of world
+  std::int64_t padded = 0;
+  UnitKeep keep = UnitKeep::trained;
+  /// of a target network: the unit that it follows
+  int source = -1;
+  /// it uses replicated parameters
+  bool has_replicated = false;
+  /// bytes that its forward leaves for its backward; 1 where only the run will tell
+  std::int64_t kept = 1;
+};
+
+/// All that a rank's memory and operations depend on.
+struct StepShape {
+  int world = 1;
+  /// the chain's units, and behind them the unit of the replicated parameters, if any
+  std::vector<UnitShape> units;
+  int chain = 0;
+  /// bytes of an element that is gathered: 4 or 2
+  std::int64_t param_bytes = 4;
+  /// K, units gathered ahead plus the one in use; G, gradients under way plus the one being written
+  int param_slots = 3, grad_slots = 2;
+  /// bytes of one micro-batch; 1 where only the run will tell
+  std::int64_t input_bytes = 1;
+
+  /// A rank that is alone has everything in place: units are read from its shards, and the first gradients of a step
+  /// are written to the accumulators. Nothing is gathered, exchanged or summed.
+  bool is_alone() const { return world == 1; }
+  bool has_replicated() const { return static_cast<int>(units.size()) > chain; }
+  /// Index of the replicated parameters' unit.
+  int resident() const { return chain; }
+};
+
+/// Where everything of a rank lies. Units of one arena follow each other in order; a trained unit has the same offsets
+/// in master, m, v and gradient. Pure; placement/memory_model.h counts by the same rules.
+class ArenaPlan {
+ public:
+  explicit ArenaPlan(StepShape shape);
+
+  const StepShape& shape() const { return shape_; }
+  /// Size of an arena; 0: it is not needed.
+  std::int64_t bytes(ArenaKind arena) const { return bytes_[static_cast<std::size_t>(arena)]; }
+
+  /// Elements of this rank's shard.
+  std::int64_t elements(int unit) const { return at(unit).padded / shape_.world; }
+  /// Of a trained unit; the master of an averaged one too, and of a frozen one its values.
+  ArenaRange state(StateKind kind, int unit) const;
+  ArenaRange gradient(int unit) const;
+  /// What an all-gather of the unit sends.
+  ArenaRange gathered(int unit) const;
+  /// Where a unit of the chain is read: its slot, or in place. Of the replicated parameters likewise.
+  ArenaRange parameters(int unit) const;
+  int slot_of(int unit) const { return unit % shape_.param_slots; }
+  ArenaRange gradient_slot(int slot, int unit) const;
+  ArenaRange staging(int unit) const;
+  /// Gradients of the replicated parameters as backward writes them, unless in place.
+  ArenaRange replicated_gradients() const;
+  ArenaRange input(int micro) const { return {ArenaKind::inputs, micro % 2 * shape_.input_bytes, shape_.input_bytes}; }
+  ArenaRange activation(int unit) const { return {ArenaKind::activations, activation_[index(unit)], at(unit).kept}; }
+  ArenaRange carry_gradients() const { return {ArenaKind::carry_gradients, 0, 1}; }
+  ArenaRange squares(int unit) const { return {ArenaKind::scalars, unit * kScalar, kScalar}; }
+  /// All sums of squares and what the ranks agree on.
+  ArenaRange votes() const { return {ArenaKind::scalars, 0, (num_units() + 1) * kScalar}; }
+  ArenaRange clip() const { return {ArenaKind::scalars, (num_units() + 1) * kScalar, kScalar}; }
+  /// Where a saved kind of the unit lies in a snapshot: units in order, of each master, m, v.
+  ArenaRange snapshot(StateKind kind, int unit) const;
+
+ private:
+  static constexpr std::int64_t kScalar = 8;
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  const UnitShape& at(int unit) const { return shape_.units[index(unit)]; }
+  int num_units() const { return static_cast<int>(shape_.units.size()); }
+  std::int64_t& size(ArenaKind arena) { return bytes_[static_cast<std::size_t>(arena)]; }
+
+  StepShape shape_;
+  /// of each unit: elements before it among those that are kept alike, bytes before it in a snapshot and in activations
+  std::vector<std::int64_t> begin_, snapshot_, activation_;
+  std::int64_t slot_bytes_ = 0, gradient_slot_bytes_ = 0;
+  std::array<std::int64_t, kArenas> bytes_{};
+};
+
+}  // namespace troupe::model

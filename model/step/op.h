@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/enum_names.h"
+#include "model/step/arena_plan.h"
+
+namespace troupe::model {
+
+/// One piece of a rank's step.
+enum class OpKind : std::uint8_t {
+  /// the micro-batch is taken over
+  input,
+  /// all ranks' shards of a unit, or of the replicated parameters, become whole
+  gather,
+  /// run the unit, keeping what its backward needs
+  forward,
+  /// differentiate the unit; its parameter gradients go to a gradient slot, or in place
+  backward,
+  /// all units forward and backward at once, by the network's manual backward
+  network,
+  /// every rank gets the others' gradients of its shard of a unit
+  exchange,
+  /// they are added up in rank order into the accumulator; alone: the gradient slot is
+  sum,
+  /// sum of squares of a unit's accumulator
+  square,
+  /// the ranks agree on norms and on whether the step is usable
+  agree,
+  /// clip factors from the norms
+  clip,
+  /// the optimizer, on this rank's shard of a unit
+  update,
+  /// a target network moves toward what it follows
+  average,
+  /// this rank's state of a unit is copied away
+  snapshot,
+};
+constexpr auto enum_names(OpKind) {
+  return std::array{"input",  "gather", "forward", "backward", "network", "exchange", "sum",
+                    "square", "agree",  "clip",    "update",   "average", "snapshot"};
+}
+
+/// Operations of one stream run in order; those of different streams beside each other, ordered by Op::waits
+/// alone.
+enum class OpStream : std::uint8_t { compute, gather, reduce, optimizer, copy };
+constexpr auto enum_names(OpStream) { return std::array{"compute", "gather", "reduce", "optimizer", "copy"}; }
+inline constexpr std::size_t kOpStreams = 5;
+
+/// A buffer that an operation reads, or writes (and perhaps reads too).
+struct Access {
+  ArenaRange range;
+  bool writes = false;
+};
+
+/// What happens, where, to which buffers, and after what. Numbers that do not apply are -1.
+struct Op {
+  OpKind kind = OpKind::input;
+  OpStream stream = OpStream::compute;
+  int unit = -1;
+  int micro = -1;
+  /// gradient slot
+  int grad_slot = -1;
+  /// backward, network: gradients go to the accumulators at once, those of units and of the replicated parameters
+  bool in_place = false, replicated_in_place = false;
+  /// sum: adds to the accumulator instead of replacing it. update: there is a gradient.
+  bool adds = false;
+  std::vector<Access> accesses = {};
+  /// earlier operations of other streams that have to be done first, by index
+  std::vector<int> waits = {};
+  /// a later one of another stream waits for it
+  bool is_awaited = false;
+};
+
+}  // namespace troupe::model

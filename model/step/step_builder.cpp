@@ -1,0 +1,244 @@
+#include "model/step/step_builder.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace troupe::model {
+namespace {
+
+Access read(const ArenaRange& range) { return {range, false}; }
+Access write(const ArenaRange& range) { return {range, true}; }
+
+}  // namespace
+
+StepState StepState::empty(const StepShape& shape) {
+  return {.held = std::vector<int>(static_cast<std::size_t>(shape.param_slots), -1),
+          .replicated_is_current = false,
+          .accumulated = std::vector<bool>(shape.units.size(), false)};
+}
+
+StepBuilder::StepBuilder(const ArenaPlan& plan, StepState state) : plan_(plan), state_(std::move(state)) {}
+
+void StepBuilder::emit(Op operation) {
+  operations_.push_back(std::move(operation));
+  order_.add(operations_);
+}
+
+void StepBuilder::take_input() {
+  ++micro_;
+  emit({.kind = OpKind::input, .stream = OpStream::copy, .micro = micro_, .accesses = {write(plan_.input(micro_))}});
+}
+
+void StepBuilder::gather(int unit) {
+  int& held = state_.held[static_cast<std::size_t>(plan_.slot_of(unit))];
+  if (is_alone() || held == unit) return;
+  held = unit;
+  emit({.kind = OpKind::gather,
+        .stream = OpStream::gather,
+        .unit = unit,
+        .micro = micro_,
+        .accesses = {read(plan_.gathered(unit)), write(plan_.parameters(unit))}});
+}
+
+void StepBuilder::gather_replicated() {
+  if (!has_replicated() || is_alone() || state_.replicated_is_current) return;
+  state_.replicated_is_current = true;
+  const int unit = plan_.shape().resident();
+  emit({.kind = OpKind::gather,
+        .stream = OpStream::gather,
+        .unit = unit,
+        .micro = micro_,
+        .accesses = {read(plan_.gathered(unit)), write(plan_.parameters(unit))}});
+}
+
+std::vector<Access> StepBuilder::unit_reads(int unit) const {
+  std::vector<Access> reads = {read(plan_.parameters(unit)), read(plan_.input(micro_))};
+  if (unit > 0) reads.push_back(read(plan_.activation(unit - 1)));
+  if (plan_.shape().units[static_cast<std::size_t>(unit)].has_replicated)
+    reads.push_back(read(plan_.parameters(plan_.shape().resident())));
+  return reads;
+}
+
+void StepBuilder::forward_pass() {
+  const int ahead = plan_.shape().param_slots;
+  for (int u = 0; u < chain(); ++u) {
+    for (int next = u; next < std::min(u + ahead, chain()); ++next) gather(next);
+    auto accesses = unit_reads(u);
+    accesses.push_back(write(plan_.activation(u)));
+    emit({.kind = OpKind::forward, .unit = u, .micro = micro_, .accesses = std::move(accesses)});
+  }
+}
+
+bool StepBuilder::replicated_in_place() const {
+  return has_replicated() && is_alone() && !is_accumulated(plan_.shape().resident());
+}
+
+void StepBuilder::backward(int unit, bool trains, int grad_slot, bool with_replicated_in_place) {
+  Op op{.kind = OpKind::backward, .unit = unit, .micro = micro_, .accesses = unit_reads(unit)};
+  op.accesses.push_back(write(plan_.activation(unit)));
+  op.accesses.push_back(write(plan_.carry_gradients()));
+  if (plan_.shape().units[static_cast<std::size_t>(unit)].has_replicated) {
+    op.replicated_in_place = with_replicated_in_place;
+    op.accesses.push_back(
+        write(with_replicated_in_place ? plan_.gradient(plan_.shape().resident()) : plan_.replicated_gradients()));
+  }
+  if (trains) {
+    op.in_place = is_alone() && !is_accumulated(unit);
+    if (!op.in_place) op.grad_slot = grad_slot;
+    op.accesses.push_back(write(op.in_place ? plan_.gradient(unit) : plan_.gradient_slot(grad_slot, unit)));
+  }
+  emit(op);
+  if (trains) reduce(unit, plan_.gradient_slot(grad_slot, unit), op.in_place ? -1 : grad_slot);
+}
+
+void StepBuilder::backward_pass(const std::vector<bool>& trains) {
+  const bool in_place = replicated_in_place();
+  int grad_slot = 0;
+  for (int u = chain() - 1; u >= 0; --u) {
+    for (int next = u; next > std::max(u - plan_.shape().param_slots, -1); --next) gather(next);
+    const bool is_trained = trains[static_cast<std::size_t>(u)];
+    backward(u, is_trained, grad_slot, in_place);
+    if (is_trained) grad_slot = (grad_slot + 1) % plan_.shape().grad_slots;
+  }
+  if (!has_replicated()) return;
+  const int resident = plan_.shape().resident();
+  if (in_place)
+    state_.accumulated[static_cast<std::size_t>(resident)] = true;
+  else
+    reduce(resident, plan_.replicated_gradients(), 0);
+}
+
+void StepBuilder::reduce(int unit, const ArenaRange& gradient, int grad_slot) {
+  const bool is_sum = is_accumulated(unit);
+  state_.accumulated[static_cast<std::size_t>(unit)] = true;
+  if (grad_slot < 0) return;  // it was written in place
+  Op sum{.kind = OpKind::sum,
+         .stream = is_alone() ? OpStream::compute : OpStream::reduce,
+         .unit = unit,
+         .micro = micro_,
+         .grad_slot = grad_slot,
+         .adds = is_sum};
+  if (!is_alone()) {
+    emit({.kind = OpKind::exchange,
+          .stream = OpStream::reduce,
+          .unit = unit,
+          .micro = micro_,
+          .grad_slot = grad_slot,
+          .accesses = {read(gradient), write(plan_.staging(unit))}});
+    sum.accesses.push_back(read(plan_.staging(unit)));
+  } else {
+    sum.accesses.push_back(read(gradient));
+  }
+  sum.accesses.push_back(write(plan_.gradient(unit)));
+  emit(std::move(sum));
+}
+
+void StepBuilder::manual(const std::vector<bool>& trains) {
+  const auto is_trained = [&](int u) { return static_cast<bool>(trains[static_cast<std::size_t>(u)]); };
+  Op op{.kind = OpKind::network, .micro = micro_, .accesses = {read(plan_.input(micro_))}};
+  for (int u = 0; u < chain(); ++u) {
+    gather(u);
+    op.accesses.push_back(read(plan_.parameters(u)));
+  }
+  op.in_place = is_alone();
+  for (int u = 0; u < chain(); ++u) op.in_place = op.in_place && !(is_trained(u) && is_accumulated(u));
+  int grad_slot = 0;
+  for (int u = 0; u < chain(); ++u) {
+    if (is_trained(u))
+      op.accesses.push_back(write(op.in_place ? plan_.gradient(u) : plan_.gradient_slot(grad_slot++, u)));
+  }
+  const bool in_place = replicated_in_place();
+  if (has_replicated()) {
+    const int resident = plan_.shape().resident();
+    op.replicated_in_place = in_place;
+    op.accesses.push_back(read(plan_.parameters(resident)));
+    op.accesses.push_back(write(in_place ? plan_.gradient(resident) : plan_.replicated_gradients()));
+  }
+  const bool units_in_place = op.in_place;
+  emit(std::move(op));
+  grad_slot = 0;
+  for (int u = 0; u < chain(); ++u) {
+    if (!is_trained(u)) continue;
+    const int slot = units_in_place ? -1 : grad_slot++;
+    reduce(u, plan_.gradient_slot(std::max(slot, 0), u), slot);
+  }
+  if (has_replicated()) reduce(plan_.shape().resident(), plan_.replicated_gradients(), in_place ? -1 : 0);
+}
+
+void StepBuilder::micro_batch(const std::vector<bool>& trains, Differentiation differentiation) {
+  TROUPE_CHECK(static_cast<int>(trains.size()) == chain(), "every unit of the chain is trained or not");
+  take_input();
+  gather_replicated();
+  if (differentiation == Differentiation::manual) return manual(trains);
+  forward_pass();
+  backward_pass(trains);
+}
+
+void StepBuilder::forward_only() {
+  take_input();
+  gather_replicated();
+  forward_pass();
+}
+
+void StepBuilder::vote() {
+  for (int u = 0; u < static_cast<int>(state_.accumulated.size()); ++u) {
+    if (!is_accumulated(u)) continue;
+    emit({.kind = OpKind::square,
+          .stream = OpStream::optimizer,
+          .unit = u,
+          .accesses = {read(plan_.gradient(u)), write(plan_.squares(u))}});
+  }
+  emit({.kind = OpKind::agree, .stream = OpStream::reduce, .accesses = {write(plan_.votes())}});
+}
+
+void StepBuilder::update(const std::vector<bool>& units) {
+  emit({.kind = OpKind::clip, .stream = OpStream::optimizer, .accesses = {read(plan_.votes()), write(plan_.clip())}});
+  for (int u = 0; u < static_cast<int>(units.size()); ++u) {
+    if (!units[static_cast<std::size_t>(u)]) continue;
+    Op op{.kind = OpKind::update, .stream = OpStream::optimizer, .unit = u, .adds = is_accumulated(u)};
+    op.accesses = {read(plan_.clip()), {plan_.gradient(u), !op.adds}};
+    for (const StateKind kind : {StateKind::master, StateKind::m, StateKind::v})
+      op.accesses.push_back(write(plan_.state(kind, u)));
+    if (plan_.gathered(u) != plan_.state(StateKind::master, u)) op.accesses.push_back(write(plan_.gathered(u)));
+    emit(std::move(op));
+    values_changed(u);
+  }
+  state_.accumulated.assign(state_.accumulated.size(), false);
+}
+
+void StepBuilder::values_changed(int unit) {
+  // a unit whose values stay is still true in its slot
+  if (unit >= chain())
+    state_.replicated_is_current = false;
+  else
+    std::replace(state_.held.begin(), state_.held.end(), unit, -1);
+}
+
+void StepBuilder::average(const std::vector<bool>& units) {
+  for (int u = 0; u < static_cast<int>(units.size()); ++u) {
+    if (!units[static_cast<std::size_t>(u)]) continue;
+    const int source = plan_.shape().units[static_cast<std::size_t>(u)].source;
+    Op op{.kind = OpKind::average, .stream = OpStream::optimizer, .unit = u};
+    op.accesses = {read(plan_.state(StateKind::master, source)), write(plan_.state(StateKind::master, u))};
+    if (plan_.gathered(u) != plan_.state(StateKind::master, u)) op.accesses.push_back(write(plan_.gathered(u)));
+    emit(std::move(op));
+    values_changed(u);
+  }
+}
+
+void StepBuilder::snapshot() {
+  for (int u = 0; u < static_cast<int>(plan_.shape().units.size()); ++u) {
+    const auto keep = plan_.shape().units[static_cast<std::size_t>(u)].keep;
+    if (keep == UnitKeep::frozen) continue;
+    Op op{.kind = OpKind::snapshot, .stream = OpStream::copy, .unit = u};
+    for (const StateKind kind : {StateKind::master, StateKind::m, StateKind::v}) {
+      if (kind != StateKind::master && keep != UnitKeep::trained) continue;
+      op.accesses.push_back(read(plan_.state(kind, u)));
+      op.accesses.push_back(write(plan_.snapshot(kind, u)));
+    }
+    emit(std::move(op));
+  }
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <compare>
+#include <vector>
+
+#include "model/step/arena_plan.h"
+#include "model/step/happens_before.h"
+#include "model/step/op.h"
+
+namespace troupe::model {
+
+/// What a rank's buffers hold between the parts of a step. The same on all ranks.
+struct StepState {
+  /// unit that each parameter slot holds, -1 for none
+  std::vector<int> held;
+  /// the replicated parameters are what the shards say
+  bool replicated_is_current = false;
+  /// of each unit: its accumulator holds gradients of this step
+  std::vector<bool> accumulated;
+
+  /// Nothing is held or accumulated.
+  static StepState empty(const StepShape& shape);
+  auto operator<=>(const StepState&) const = default;
+};
+
+/// How a micro-batch is differentiated.
+enum class Differentiation : std::uint8_t {
+  /// unit by unit
+  units,
+  /// by the network's manual backward, all at once; K >= units, and a gradient slot for each that is trained
+  manual,
+};
+
+/// Writes a step down: its parts in the order of a rank's calls, as operations with the waits that their buffers ask
+/// for (docs/learner-engine.md#schedule). Unit u uses parameter slot u mod K; a unit that its slot still holds is not
+/// gathered again, so that the last K units stay for the turn from forward to backward and the first K for the next
+/// micro-batch; gathers run K - 1 units ahead. Pure: the same calls give the same operations on every rank, which keeps
+/// collectives in one order. `plan` outlives the builder.
+class StepBuilder {
+ public:
+  StepBuilder(const ArenaPlan& plan, StepState state);
+
+  /// Forward and backward of the next micro-batch; `trains` of each unit of the chain.
+  void micro_batch(const std::vector<bool>& trains, Differentiation differentiation);
+  void forward_only();
+  /// After the last micro-batch.
+  void vote();
+  /// Of those units, by index in StepShape::units; ends the step.
+  void update(const std::vector<bool>& units);
+  void average(const std::vector<bool>& units);
+  void snapshot();
+
+  const StepState& state() const { return state_; }
+  const std::vector<Op>& operations() const { return operations_; }
+
+ private:
+  int chain() const { return plan_.shape().chain; }
+  bool has_replicated() const { return plan_.shape().has_replicated(); }
+  bool is_alone() const { return plan_.shape().is_alone(); }
+  bool is_accumulated(int unit) const { return state_.accumulated[static_cast<std::size_t>(unit)]; }
+
+  void emit(Op operation);
+  void take_input();
+  void gather(int unit);
+  void gather_replicated();
+  void forward_pass();
+  void backward_pass(const std::vector<bool>& trains);
+  void backward(int unit, bool trains, int grad_slot, bool replicated_in_place);
+  void manual(const std::vector<bool>& trains);
+  /// Where backward put a unit's gradient, to this rank's accumulator.
+  void reduce(int unit, const ArenaRange& gradient, int grad_slot);
+  bool replicated_in_place() const;
+  /// Its slot no longer holds what the shards say.
+  void values_changed(int unit);
+  /// What running a unit reads.
+  std::vector<Access> unit_reads(int unit) const;
+
+  const ArenaPlan& plan_;
+  StepState state_;
+  EventOrder order_;
+  std::vector<Op> operations_;
+  int micro_ = -1;
+};
+
+}  // namespace troupe::model

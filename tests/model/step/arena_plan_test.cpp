@@ -1,0 +1,61 @@
+#include "model/step/arena_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/step/random_step.h"
+
+namespace troupe::model {
+namespace {
+
+TEST(ArenaPlanTest, BytesFollowTheFormulas) {
+  StepShape shape = chain_shape({4096, 8192, 2048}, /*world=*/2, /*param_slots=*/3, /*grad_slots=*/2);
+  shape.param_bytes = 2;
+  const ArenaPlan plan(shape);
+  const std::int64_t shard = (4096 + 8192 + 2048) / 2;
+  for (const ArenaKind arena : {ArenaKind::master, ArenaKind::m, ArenaKind::v, ArenaKind::gradient})
+    EXPECT_EQ(plan.bytes(arena), 4 * shard);
+  EXPECT_EQ(plan.bytes(ArenaKind::copy), 2 * shard);
+  EXPECT_EQ(plan.bytes(ArenaKind::slots), 3 * 8192 * 2);
+  EXPECT_EQ(plan.bytes(ArenaKind::gradient_slots), 2 * 8192 * 4);
+  EXPECT_EQ(plan.bytes(ArenaKind::staging), 8192 * 4);
+  EXPECT_EQ(plan.bytes(ArenaKind::snapshot), 12 * shard);
+  EXPECT_EQ(plan.bytes(ArenaKind::frozen) + plan.bytes(ArenaKind::replicated), 0);
+}
+
+TEST(ArenaPlanTest, ARankThatIsAloneHasNeitherSlotsNorStaging) {
+  const ArenaPlan plan(chain_shape({4096, 8192}, 1, 2, 1));
+  EXPECT_EQ(plan.bytes(ArenaKind::slots) + plan.bytes(ArenaKind::staging), 0);
+  EXPECT_EQ(plan.parameters(1), plan.state(StateKind::master, 1));
+}
+
+TEST(ArenaPlanTest, NoTwoBuffersOfAnArenaMeetButSlotsAndStaging) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const auto step = random_step(seed);
+    const ArenaPlan& plan = *step.plan;
+    std::vector<ArenaRange> ranges;
+    for (int u = 0; u < static_cast<int>(plan.shape().units.size()); ++u) {
+      ranges.push_back(plan.activation(u));
+      const auto keep = plan.shape().units[static_cast<std::size_t>(u)].keep;
+      ranges.push_back(plan.state(StateKind::master, u));
+      if (plan.gathered(u) != ranges.back()) ranges.push_back(plan.gathered(u));
+      if (keep != UnitKeep::frozen) ranges.push_back(plan.snapshot(StateKind::master, u));
+      if (keep != UnitKeep::trained) continue;
+      for (const StateKind kind : {StateKind::m, StateKind::v}) {
+        ranges.push_back(plan.state(kind, u));
+        ranges.push_back(plan.snapshot(kind, u));
+      }
+      ranges.push_back(plan.gradient(u));
+    }
+    for (std::size_t a = 0; a < ranges.size(); ++a) {
+      ASSERT_LE(ranges[a].begin + ranges[a].bytes, plan.bytes(ranges[a].arena)) << "seed " << seed;
+      for (std::size_t b = 0; b < a; ++b) ASSERT_FALSE(overlap(ranges[a], ranges[b])) << "seed " << seed;
+    }
+    for (const Op& op : step.operations) {
+      for (const Access& access : op.accesses)
+        ASSERT_LE(access.range.begin + access.range.bytes, plan.bytes(access.range.arena)) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe::model
