@@ -106,7 +106,8 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
                 consumer_channels(context, identity, "", context.plan.feed_slots, context.plan.sample_bytes,
                                   are_threads(context.plan, identity.actor, feeder)));
   JobConfig decided = config;
-  decided.activation_checkpoint.mode = context.plan.activation_checkpoint;
+  decided.parallelism.mode = context.plan.sharding;
+  decided.activation_checkpoint = {.mode = context.plan.activation_checkpoint, .counts = context.plan.recompute_counts};
   const LearnerSetup learner{.config = std::move(decided),
                              .actor = identity.actor,
                              .incarnation = identity.incarnation,

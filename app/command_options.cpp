@@ -67,6 +67,7 @@ void CommandOptions::add_jobs() {
   p->add_option("--pretend", plan.pretend, "plan for this cluster instead of this machine, such as 8xH200");
   p->add_flag("--json", plan.json, "canonical JSON instead of a table");
   p->add_flag("--show-config", plan.show_config, "print the resolved configuration too");
+  p->add_option("--timeline", plan.timeline, "write the predicted step of a device's rank as a Chrome trace");
   p->add_flag("--schedule", plan.schedule, "print a learner rank's step, operation by operation, instead");
   auto* w = app.add_subcommand("sweep", "a job with several seeds, and values of keys (a.b=c,d), and a table of them");
   w->add_option("job", sweep.job, "job file or embedded recipe")->required();

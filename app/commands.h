@@ -54,6 +54,7 @@ struct PlanOptions {
   bool json = false;
   bool show_config = false;
   bool schedule = false;
+  std::string timeline;
 };
 int plan_command(const PlanOptions& options);
 

@@ -231,7 +231,14 @@ class RunSession {
     }
     ClusterSnapshot cluster = membership_->cluster();
     add_product_rates(cluster, job_);
-    auto outcome = make_plan(cluster, job_, cost_);
+    const auto before = db_->newest_plan();
+    if (!before) return fail(before.error(), kFailed);
+    const auto began = *before ? plan_from_json((*before)->json) : Result<Plan>(Plan{});
+    if (!began) return fail(began.error(), kFailed);
+    JobConfig planned = job_;
+    // another way to share the gradients would group their sums otherwise
+    if (*before) planned.parallelism.mode = began->sharding;
+    auto outcome = make_plan(cluster, planned, cost_);
     if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
       return explain(*infeasible, config_);
     }
@@ -250,12 +257,8 @@ class RunSession {
                         "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""},
                   kInfeasible);
     }
-    const auto before = db_->newest_plan();
-    if (!before) return fail(before.error(), kFailed);
     if (*before) {
       plan_.revision = (*before)->revision + 1;
-      const auto began = plan_from_json((*before)->json);
-      if (!began) return fail(began.error(), kFailed);
       // another form would round otherwise: a job ends in the one that it began with
       if (!began->products.empty()) plan_.products = began->products;
     }

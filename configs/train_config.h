@@ -40,6 +40,8 @@ struct TrainingConfig {
 
 /// How the ranks share the model.
 struct ParallelismConfig {
+  /// Read by placement, workers/learner; the plan says what auto came to, for all ranks, and a resumed job keeps it.
+  std::string mode = "auto";
   /// Ranks, -1 to 65536. Read by placement.
   std::int64_t data_parallel_shard_degree = -1;
   /// 2 to 1024. Read by placement, workers/controller, workers/learner.
@@ -49,12 +51,18 @@ struct ParallelismConfig {
 
   template <class V>
   static void describe(V& v) {
+    v.choice(
+        "mode", &ParallelismConfig::mode,
+        "what every rank keeps whole beside its shards. zero3: units in use; zero2: all parameters, gathered once "
+        "a step; zero1: gradients too, summed over the ranks once a step; auto: the one that moves least and fits, "
+        "with activations kept",
+        {"auto", "zero1", "zero2", "zero3"});
     v.field("data_parallel_shard_degree", &ParallelismConfig::data_parallel_shard_degree,
             "ranks that share one copy of the parameters; -1: all learner ranks", "ranks", -1, 65536);
-    v.field("param_slots", &ParallelismConfig::param_slots, "K, buffers that hold one unit's gathered parameters",
-            "count", 2, 1024);
-    v.field("grad_slots", &ParallelismConfig::grad_slots, "G, buffers that hold one unit's full gradients", "count", 1,
-            1024);
+    v.field("param_slots", &ParallelismConfig::param_slots,
+            "K, buffers that hold one unit's gathered parameters; zero3", "count", 2, 1024);
+    v.field("grad_slots", &ParallelismConfig::grad_slots, "G, buffers that hold one unit's full gradients; not zero1",
+            "count", 1, 1024);
   }
 };
 
@@ -92,14 +100,21 @@ struct PrecisionConfig {
 struct ActivationCheckpointConfig {
   /// Read by placement; the plan says what auto came to, for all ranks. No mode changes a bit of a result.
   std::string mode = "auto";
+  /// Of each level none, cheap, attention, full; empty or 4 numbers of at least 0 that add up to the blocks. Read by
+  /// placement, workers/learner.
+  std::vector<std::int64_t> counts;
 
   template <class V>
   static void describe(V& v) {
-    v.choice(
-        "mode", &ActivationCheckpointConfig::mode,
-        "full: every unit keeps its inputs and recomputes; none: every unit keeps what its backward needs; auto: none "
-        "where that fits the memory that the plan counts with, else full",
-        {"auto", "full", "none"});
+    v.choice("mode", &ActivationCheckpointConfig::mode,
+             "what backward runs again of every transformer block. none: nothing; cheap: all but products and "
+             "attention; attention: all but attention; full: everything, only inputs are kept; auto: none where that "
+             "fits the memory that the plan counts with, else the levels that fill it",
+             {"auto", "none", "cheap", "attention", "full"});
+    v.field("counts", &ActivationCheckpointConfig::counts,
+            "transformer blocks of each level [none, cheap, attention, full], in place of mode; the first blocks "
+            "recompute most",
+            "blocks", 0, 1024);
   }
 };
 

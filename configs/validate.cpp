@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -118,6 +119,17 @@ void validate_training(const JobConfig& job, Rules& rules) {
                 fmt::format("{} is above optimizer.lr {}", format_number(job.lr_scheduler.min_lr),
                             format_number(job.optimizer.lr)),
                 {"optimizer.lr", "lr_scheduler.name"});
+  const auto& counts = job.activation_checkpoint.counts;
+  const std::int64_t blocks = job.model.dit.num_layers,
+                     counted = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  rules.require(
+      counts.empty() || (counts.size() == 4 && counted == blocks), "activation_checkpoint.counts",
+      fmt::format("{} numbers for {} transformer blocks; 4 are expected, of the levels none, cheap, attention "
+                  "and full, that add up to model.dit.num_layers {}",
+                  counts.size(), counted, blocks),
+      {"model.dit.num_layers"});
+  rules.require(counts.empty() || job.activation_checkpoint.mode == "auto", "activation_checkpoint.counts",
+                "is given beside a mode for all blocks; remove one of the two", {"activation_checkpoint.mode"});
   rules.require(job.parallelism.data_parallel_shard_degree != 0, "parallelism.data_parallel_shard_degree",
                 "0 ranks cannot hold the parameters; write -1 for all learner ranks");
   const auto holds_out = [](const DataSetConfig& set) { return !set.eval_episodes.empty(); };

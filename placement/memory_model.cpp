@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "placement/recompute_plan.h"
 #include "placement/rl_shape.h"
+#include "placement/sharding.h"
 
 namespace troupe::placement {
 
@@ -20,6 +22,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 struct Elements {
   std::int64_t trained = 0, frozen = 0;           // of this rank's shards
   std::int64_t largest = 0, largest_trained = 0;  // padded units of the chain
+  std::int64_t all = 0, all_trained = 0;          // padded units of the chain, together
   std::int64_t replicated = 0;                    // padded, whole
   std::int64_t chain_units = 0;
 };
@@ -34,8 +37,11 @@ Elements count_elements(const ModelCost& cost, std::int64_t world) {
       continue;
     }
     ++elements.chain_units;
+    elements.all += padded;
     elements.largest = std::max(elements.largest, padded);
-    if (unit.trainable) elements.largest_trained = std::max(elements.largest_trained, padded);
+    if (!unit.trainable) continue;
+    elements.all_trained += padded;
+    elements.largest_trained = std::max(elements.largest_trained, padded);
   }
   return elements;
 }
@@ -60,7 +66,28 @@ std::int64_t gathered_bytes_per_param(const JobConfig& job) { return job.precisi
 
 std::int64_t state_bytes_per_param(const JobConfig& job) { return job.precision.param == "bf16" ? 18 : 16; }
 
+namespace {
+
+/// What the blocks keep, and what one of them works in. The last block is of the lowest level.
+std::int64_t block_bytes(const JobConfig& job, const ModelCost& cost) {
+  if (cost.blocks == 0) return 0;
+  const BlockCounts counts = block_counts(job.activation_checkpoint, cost.blocks);
+  std::int64_t kept = 0, workspace = 0;
+  bool has_last = false;
+  for (std::size_t level = 0; level < counts.size(); ++level) {
+    if (counts[level] == 0) continue;
+    const LevelCost& block = cost.levels[level];
+    kept += counts[level] * block.kept_bytes + (has_last ? 0 : block.last_kept_bytes - block.kept_bytes);
+    workspace = std::max(workspace, block.workspace_bytes);
+    has_last = true;
+  }
+  return (kept + workspace) * job.training.micro_batch_size / cost.level_samples;
+}
+
+}  // namespace
+
 std::int64_t gradient_slots(const JobConfig& job, const ModelCost& cost, std::int64_t world) {
+  if (world > 1 && job.parallelism.mode == "zero1") return 1;
   const std::int64_t wanted = job.parallelism.grad_slots;
   return world > 1 || wanted >= count_elements(cost, world).chain_units ? wanted : 1;
 }
@@ -69,19 +96,22 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
                            std::int64_t slots_in_feed) {
   const Elements elements = count_elements(cost, world);
   const std::int64_t param_bytes = gathered_bytes_per_param(job);
+  const bool is_alone = world == 1, adds_up_whole = !is_alone && job.parallelism.mode == "zero1";
   MemoryTable table;
   table.shard_bytes = elements.trained * state_bytes_per_param(job) + elements.frozen * param_bytes;
+  const bool keeps_all = keeps_parameters(job.parallelism) || job.parallelism.param_slots >= elements.chain_units;
+  const std::int64_t slots = keeps_all ? elements.all : job.parallelism.param_slots * elements.largest;
   // a rank that is alone reads its shards in place
-  const std::int64_t param_slots = world == 1 ? 0 : std::min(job.parallelism.param_slots, elements.chain_units);
-  const std::int64_t replicated = world == 1 ? 0 : elements.replicated;
-  table.param_slot_bytes = (param_slots * elements.largest + replicated) * param_bytes;
-  const std::int64_t staging = world == 1 ? 0 : std::max(elements.largest_trained, elements.replicated);
+  table.param_slot_bytes = is_alone ? 0 : (slots + elements.replicated) * param_bytes;
+  const std::int64_t staging = is_alone ? 0 : std::max(elements.largest_trained, elements.replicated);
   table.grad_slot_bytes =
       (gradient_slots(job, cost, world) * elements.largest_trained + elements.replicated + staging) * kGradientBytes;
-  const std::int64_t sample_bytes = job.activation_checkpoint.mode == "none"
-                                        ? cost.kept_bytes_per_sample
-                                        : cost.activation_bytes_per_sample + cost.workspace_bytes_per_sample;
-  table.activation_bytes = job.training.micro_batch_size * sample_bytes;
+  if (adds_up_whole) {
+    // the chain's accumulators lie in its whole gradients
+    table.grad_slot_bytes += elements.all_trained * kGradientBytes;
+    table.shard_bytes -= elements.all_trained / world * kGradientBytes;
+  }
+  table.activation_bytes = job.training.micro_batch_size * cost.activation_bytes_per_sample + block_bytes(job, cost);
   table.encoder_bytes = cost.encoder_bytes;
   table.snapshot_bytes = elements.trained * kSavedBytesTrained;
   table.feed_bytes = slots_in_feed * cost.sample_bytes;

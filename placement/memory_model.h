@@ -31,18 +31,21 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 ///     shard       16 n with fp32 parameters: master, two moments, gradient accumulator; the master itself is gathered
 ///                 18 n with bf16 parameters: the same and the bf16 shard that is gathered
 ///                 (4 | 2) z: the values that are gathered
-///     param slots (min(param_slots, units of the chain) * largest padded unit of the chain + r) * (4 | 2)
-///                 one rank alone: none, as it reads its shards in place
+///     param slots (param_slots * largest padded unit of the chain + r) * (4 | 2); in parallelism.mode zero1 and zero2,
+///                 and where param_slots is enough for all, (all padded units of the chain + r) * (4 | 2); one rank
+///                 alone: none, as it reads its shards in place
 ///     grad slots  (gradient_slots() * largest padded trained unit of the chain + r) * 4, and where there are several
-///                 ranks what they send of one unit: the largest padded trained unit, or r, * 4
-///     activations micro_batch_size * (kept per sample + one block's recompute and backward per sample); with
-///                 activation_checkpoint.mode none what the blocks' graphs keep + one's backward
+///                 ranks what they send of one unit: the largest padded trained unit, or r, * 4. zero1: and all padded
+///                 trained units of the chain * 4, in which the accumulators of their shards lie
+///     activations micro_batch_size * what is kept per sample outside of the blocks + what each block keeps at its
+///                 level of activation_checkpoint + the most that one works in
 ///     snapshot    12 n: master and moments on their way to a checkpoint
 ///     feed        slots_in_feed * sample_bytes
 /// `margin_bytes` is left at 0; the planner sets it for ranks on devices.
 MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world, std::int64_t slots_in_feed);
 
-/// G of one learner rank: `parallelism.grad_slots`; of a rank that is alone 1, unless that is enough for all units.
+/// G of one learner rank: `parallelism.grad_slots`; 1 in mode zero1, and of a rank that is alone, unless that is enough
+/// for all units.
 std::int64_t gradient_slots(const JobConfig& job, const ModelCost& cost, std::int64_t world);
 
 /// Bytes of state per trained parameter and world: 16 or 18.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -46,12 +47,21 @@ struct UnitCost {
   bool replicated = false;  ///< behind the chain: kept whole on every rank, takes no slot (low-rank adapters)
 };
 
+/// A transformer block at a level of activation_checkpoint, for ModelCost::level_samples samples.
+struct LevelCost {
+  std::int64_t kept_bytes = 0;       ///< from its forward to its backward
+  std::int64_t last_kept_bytes = 0;  ///< of the last block, whose rows are trimmed
+  std::int64_t workspace_bytes = 0;  ///< while one block runs
+  double replay_work = 0;            ///< FLOPs that its backward repeats, a byte that is moved counting as 10
+};
+
 /// Everything the planner needs to know of a model and of its samples, filled by app.
 struct ModelCost {
   std::vector<UnitCost> units;                   ///< those that have state: the chain in order, then the replicated one
-  std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward
-  std::int64_t workspace_bytes_per_sample = 0;   ///< peak of one block's recompute and backward
-  std::int64_t kept_bytes_per_sample = 0;        ///< both, where nothing is recomputed
+  std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward, but by blocks with levels
+  std::int64_t blocks = 0;                       ///< that have levels of recompute; 0: the network has none
+  std::array<LevelCost, 4> levels = {};          ///< none, cheap, attention, full
+  std::int64_t level_samples = 1;                ///< that these are of; others in proportion
   std::int64_t encoder_bytes = 0;                ///< frozen encoders and codec that a learner holds beside its shards
   std::int64_t sample_bytes = 0;                 ///< one slot of the feed's arena
   std::int64_t decoder_bytes = 0;  ///< working memory of one actor of an elastic pool, with the networks it holds
@@ -116,7 +126,9 @@ struct Plan {
   std::vector<PlannedActor> actors;  ///< by role (learner, decoder or encoder, checkpointer), then process rank
   std::vector<PlannedStream> streams;
   std::string collective;                      ///< thread, gloo or nccl
-  std::string activation_checkpoint = "full";  ///< what activation_checkpoint.mode came to: full or none
+  std::string sharding = "zero3";              ///< what parallelism.mode came to
+  std::string activation_checkpoint = "full";  ///< level of all blocks
+  std::vector<std::int64_t> recompute_counts;  ///< where levels differ: blocks of none, cheap, attention, full
   std::string products = {};  ///< form of bf16 products on cores: native or widened; empty: the job has none
   BatchPlan batch;
   MemoryTable learner_memory;

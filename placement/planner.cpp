@@ -12,6 +12,7 @@
 #include "placement/product_form.h"
 #include "placement/roles.h"
 #include "placement/seats.h"
+#include "placement/sharding.h"
 #include "placement/streams.h"
 
 namespace troupe::placement {
@@ -47,15 +48,6 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
       a.memory_bytes = kCheckpointerBytes + remote_ranks * table.snapshot_bytes;
     }
   }
-}
-
-// The job with activation_checkpoint.mode decided: auto keeps everything where that fits.
-JobConfig with_recompute(JobConfig job, const ModelCost& cost, Plan plan) {
-  if (job.activation_checkpoint.mode != "auto") return job;
-  job.activation_checkpoint.mode = "none";
-  fill_memory(job, cost, plan);
-  if (find_memory_problem(plan)) job.activation_checkpoint.mode = "full";
-  return job;
 }
 
 std::int64_t on_node(const std::vector<Seat>& seats, std::int64_t node) {
@@ -217,8 +209,14 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
     if (!unit.trainable) plan.frozen_parameters += unit.params;
   }
   plan.actors = make_actors(used, given, seats);
-  const JobConfig job = with_recompute(given, cost, plan);
-  plan.activation_checkpoint = job.activation_checkpoint.mode;
+  const JobConfig job = with_sharding(given, cost, plan.batch, [&](const JobConfig& decided) {
+    Plan filled = plan;
+    fill_memory(decided, cost, filled);
+    return !find_memory_problem(filled);
+  });
+  plan.sharding = job.parallelism.mode;
+  plan.recompute_counts = job.activation_checkpoint.counts;
+  if (plan.recompute_counts.empty()) plan.activation_checkpoint = job.activation_checkpoint.mode;
   fill_memory(job, cost, plan);
   plan.disk_bytes_per_checkpoint = plan.learner_memory.snapshot_bytes * ranks;
   plan.feed_slots = feed_slots(job, plan.batch);

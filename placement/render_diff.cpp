@@ -5,6 +5,7 @@
 #include <set>
 
 #include "placement/format.h"
+#include "placement/recompute_plan.h"
 #include "placement/render.h"
 
 namespace troupe::placement {
@@ -118,7 +119,8 @@ std::string diff(const Plan& before, const Plan& after) {
   Changes job, batch, memory;
   job.add("name", before.job, after.job);
   job.add("collective", before.collective, after.collective);
-  job.add("activation_checkpoint", before.activation_checkpoint, after.activation_checkpoint);
+  job.add("sharding", before.sharding, after.sharding);
+  job.add("activation_checkpoint", recompute_text(before), recompute_text(after));
   job.add("products", before.products, after.products);
   job.add("parameters", before.parameters, after.parameters);
   job.add("frozen_parameters", before.frozen_parameters, after.frozen_parameters);

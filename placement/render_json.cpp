@@ -59,6 +59,8 @@ json content(const Plan& plan) {
   if (plan.frozen_parameters != 0) all["frozen_parameters"] = plan.frozen_parameters;
   // what older plans do not have stands only where it differs, so that their plan_id is still theirs
   if (plan.activation_checkpoint != "full") all["activation_checkpoint"] = plan.activation_checkpoint;
+  if (plan.sharding != "zero3") all["sharding"] = plan.sharding;
+  if (!plan.recompute_counts.empty()) all["recompute_counts"] = plan.recompute_counts;
   if (!plan.products.empty()) all["products"] = plan.products;
   if (plan.block_slots != 0) {
     all["block_slots"] = plan.block_slots;
@@ -119,6 +121,8 @@ Plan plan_from(const json& j) {
   plan.parameters = j.at("parameters");
   plan.frozen_parameters = j.value("frozen_parameters", std::int64_t{0});
   plan.activation_checkpoint = j.value("activation_checkpoint", plan.activation_checkpoint);
+  plan.sharding = j.value("sharding", plan.sharding);
+  plan.recompute_counts = j.value("recompute_counts", plan.recompute_counts);
   plan.products = j.value("products", std::string());
   plan.disk_bytes_per_checkpoint = j.at("disk_bytes_per_checkpoint");
   plan.feed_slots = j.at("feed_slots");

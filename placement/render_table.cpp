@@ -9,6 +9,7 @@
 #include "placement/format.h"
 #include "placement/known_devices.h"
 #include "placement/memory_model.h"
+#include "placement/recompute_plan.h"
 #include "placement/render.h"
 #include "placement/rl_shape.h"
 #include "placement/roles.h"
@@ -105,6 +106,8 @@ std::string state_note(const Plan& plan, const JobConfig& job) {
 std::string gathered_note(const Plan& plan, const JobConfig& job) {
   // a rank that is alone reads its shards in place
   const bool is_alone = plan.batch.data_ranks == 1;
+  if (plan.sharding == "zero1") return "zero1: all params and grads";
+  if (plan.sharding == "zero2") return fmt::format("zero2: all params, {} grad slots", job.parallelism.grad_slots);
   const std::int64_t slots = is_alone ? 0 : job.parallelism.param_slots;
   if (trains_adapters(plan)) return fmt::format("{} param slots, trained params and grads", slots);
   return fmt::format("{} param + {} grad slots", slots, is_alone ? 1 : job.parallelism.grad_slots);
@@ -120,8 +123,8 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
       state_note(plan, job),
       fmt::format("+ gathered {} ({}) + encoders {}", format_bytes(m.param_slot_bytes + m.grad_slot_bytes),
                   gathered_note(plan, job), format_bytes(m.encoder_bytes)),
-      fmt::format("+ activations {} (recompute {}, mbs {})", format_bytes(m.activation_bytes),
-                  plan.activation_checkpoint, plan.batch.micro)};
+      fmt::format("+ activations {} (recompute {}, mbs {})", format_bytes(m.activation_bytes), recompute_text(plan),
+                  plan.batch.micro)};
   const std::string arenas =
       fmt::format("feed {} ({} slots x {}) + snapshot {} ({})", format_bytes(m.feed_bytes), plan.feed_slots,
                   format_bytes(plan.sample_bytes), format_bytes(m.snapshot_bytes), saved_note(plan));

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <array>
 #include <memory>
 
 #include "bench/model/dit_programs.h"
@@ -21,7 +22,7 @@ class TapeStep {
     }
   }
   double run() {
-    UnitTape tape(*case_.network, case_.batch, 1.0, TapeMode::keep);
+    UnitTape tape(*case_.network, case_.batch, 1.0, std::array{RecomputeLevel::none}, &memory_);
     const auto units = static_cast<int>(params_.size());
     for (int u = 0; u < units; ++u) tape.forward(u, params_[static_cast<std::size_t>(u)]);
     for (int u = units - 1; u >= 0; --u) {
@@ -38,6 +39,7 @@ class TapeStep {
  private:
   const DitCase& case_;
   std::vector<ParamView> params_, gradients_;
+  UnitMemory memory_;
 };
 
 /// Plain: one autograd program over leaves.

@@ -26,7 +26,7 @@ constexpr double kRate = 1e-5;
 EngineOptions engine_options(const EngineSetup& setup, bool recompute) {
   EngineOptions options;
   options.param_dtype = setup.dtype;
-  options.recompute = recompute;
+  options.recompute = {recompute ? RecomputeLevel::full : RecomputeLevel::none};
   return options;
 }
 

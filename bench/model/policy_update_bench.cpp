@@ -72,8 +72,8 @@ Setup make_setup(const Options& options) {
   return setup;
 }
 
-void run_tape(const Setup& s, TapeMode mode) {
-  UnitTape tape(*s.network, s.batch, 1.0, mode);
+void run_tape(const Setup& s, RecomputeLevel level) {
+  UnitTape tape(*s.network, s.batch, 1.0, {&level, 1});
   const auto units = s.params.size();
   for (std::size_t u = 0; u < units; ++u) tape.forward(static_cast<int>(u), s.params[u]);
   for (std::size_t u = units; u-- > 0;) tape.backward(static_cast<int>(u), s.params[u], s.gradients[u]);
@@ -82,7 +82,7 @@ void run_tape(const Setup& s, TapeMode mode) {
 
 /// Largest difference between the two backwards, relative to the largest gradient.
 double disagreement(const Setup& s) {
-  run_tape(s, TapeMode::keep);
+  run_tape(s, RecomputeLevel::none);
   std::vector<at::Tensor> want;
   for (const auto& view : s.gradients) {
     for (const auto& [name, gradient] : view.tensors()) want.push_back(gradient.clone());
@@ -149,8 +149,8 @@ int run(const Options& options, const std::string& command) {
             std::span<const std::uint64_t>(keys).first(
                 static_cast<std::size_t>(std::min<std::int64_t>(8, options.rows)))};
   std::vector<Program> programs{
-      {"update, autograd, graph kept", [&] { run_tape(s, TapeMode::keep); }},
-      {"update, autograd, forward run again", [&] { run_tape(s, TapeMode::recompute); }},
+      {"update, autograd, graph kept", [&] { run_tape(s, RecomputeLevel::none); }},
+      {"update, autograd, forward run again", [&] { run_tape(s, RecomputeLevel::full); }},
       {"update, explicit", [&] { s.network->manual_backward()->run(s.params, s.batch, 1.0, s.gradients); }},
       {fmt::format("act, {} rows", options.rows), [&] { s.net->act(views, all); }},
       {"act, 8 rows", [&] { s.net->act(views, eight); }},

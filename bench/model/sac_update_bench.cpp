@@ -150,7 +150,7 @@ void BM_SacEngine(benchmark::State& state) {
   const auto collective = join_thread_group(group, 0);
   EngineOptions options;
   options.param_slots = options.grad_slots = static_cast<int>(net->units().size());
-  options.recompute = false;
+  options.recompute = {RecomputeLevel::none};
   Engine engine(critic, options);
   engine.attach(*collective);
   engine.initialise(1);

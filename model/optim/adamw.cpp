@@ -30,10 +30,6 @@ void update_run(float* __restrict__ p_, float* __restrict__ m_, float* __restric
   }
 }
 
-void add_run(float* __restrict__ sum, const float* __restrict__ x, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i];
-}
-
 /// Of at most 1024 elements.
 double block_square(const float* block, std::size_t n) {
   constexpr std::size_t kLanes = 8;
@@ -88,14 +84,6 @@ double sum_of_squares(std::span<const float> x) {
     for (std::size_t i = 0; i < blocks; ++i) total += sums[i];
   }
   return total;
-}
-
-void add_to(std::span<float> sum, std::span<const float> x) {
-  TROUPE_CHECK(sum.size() == x.size(), "one length for both");
-  const auto n = static_cast<std::int64_t>(sum.size());
-  kernels::parallel_blocks(n, kRunElements, kernels::threads_for(n), [&](std::int64_t begin, std::int64_t end) {
-    add_run(sum.data() + begin, x.data() + begin, end - begin);
-  });
 }
 
 float clip_factor(double norm, double limit) {

@@ -26,9 +26,6 @@ void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, 
 /// Sum of x^2 in double, over blocks of 1024 elements added in order: the same bits for the same run at any alignment.
 double sum_of_squares(std::span<const float> x);
 
-/// sum[i] += x[i]
-void add_to(std::span<float> sum, std::span<const float> x);
-
 /// Clip factor for a gradient of that norm: min(1, limit / (norm + 1e-6)); 1 when limit is 0 (off).
 float clip_factor(double norm, double limit);
 

@@ -135,6 +135,7 @@ class AttentionOperation final : public Operation {
         shape_(std::move(shape)),
         v_(v) {}
 
+  OperationCost cost() const override { return OperationCost::attention; }
   void run(ValueTensors values) const override {
     const at::NoGradGuard no_grad;
     const auto heads = [&](ValueId id) { return split_heads(tensor_of(values, id), shape_.heads); };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/namespaces.h"
+#include "model/program/recompute_level.h"
 
 namespace troupe::model {
 
@@ -77,6 +78,8 @@ class Operation {
   const std::vector<ValueId>& writes() const { return writes_; }
 
   virtual void run(ValueTensors values) const = 0;
+  /// Of running it again in a backward.
+  virtual OperationCost cost() const { return OperationCost::cheap; }
   /// Records the operations that turn the gradients of what this wrote into those of what it read. The default is that
   /// of an operation of a backward, which is not differentiated: it aborts the process.
   virtual void differentiate(GradientBuilder& gradients) const;

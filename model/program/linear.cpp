@@ -58,6 +58,7 @@ class LinearOperation final : public Operation {
  public:
   explicit LinearOperation(const LinearValues& v)
       : Operation({v.x_operand, v.weight_operand, v.bias}, {v.scratch, v.y}), v_(v) {}
+  OperationCost cost() const override { return OperationCost::product; }
 
   void run(ValueTensors values) const override {
     const auto y = as_matrix(tensor_of(values, v_.y));

@@ -11,7 +11,7 @@ namespace troupe::model {
 enum class PlannedArena : std::uint8_t {
   /// of one pass: all units use it, one after the other
   workspace,
-  /// of one unit, from its forward to its backward: its result and what KeepLevel::all keeps
+  /// of one unit, from its forward to its backward: its result and what its RecomputeLevel keeps
   stash,
   /// the gradient of one unit's input, until the unit before has used it
   gradient,

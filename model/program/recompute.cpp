@@ -3,33 +3,44 @@
 #include <algorithm>
 
 namespace troupe::model {
+namespace {
 
-std::vector<bool> values_for_backward(const Graph& graph, std::size_t forward) {
-  std::vector<bool> made(graph.values().size(), false), wanted(graph.values().size(), false);
-  for (std::size_t i = 0; i < forward; ++i) {
-    for (const auto id : graph.operations()[i]->writes()) made[index_of(id)] = true;
+/// Whether the level keeps what an operation of that cost wrote.
+bool keeps(RecomputeLevel level, OperationCost cost) {
+  switch (level) {
+    case RecomputeLevel::none:
+      return true;
+    case RecomputeLevel::cheap:
+      return cost != OperationCost::cheap;
+    case RecomputeLevel::attention:
+      return cost == OperationCost::attention;
+    case RecomputeLevel::full:
+      return false;
   }
-  for (std::size_t i = forward; i < graph.operations().size(); ++i) {
-    for (const auto id : graph.operations()[i]->reads()) {
-      const auto at = index_of(id);
-      wanted[at] = made[at];
-    }
-  }
-  return wanted;
+  return false;
 }
 
-std::vector<std::size_t> replayed_operations(const Graph& graph, std::size_t forward, const std::vector<bool>& wanted) {
-  auto missing = wanted;
-  std::vector<std::size_t> replayed;
-  for (std::size_t i = forward; i-- > 0;) {
-    const auto& operation = *graph.operations()[i];
-    const auto& writes = operation.writes();
-    if (std::none_of(writes.begin(), writes.end(), [&](ValueId id) { return missing[index_of(id)]; })) continue;
-    replayed.push_back(i);
-    for (const auto id : operation.reads()) missing[index_of(id)] = true;
+}  // namespace
+
+Replay plan_replay(const Graph& graph, std::size_t forward, RecomputeLevel level) {
+  const auto& operations = graph.operations();
+  std::vector<bool> needed(graph.values().size(), false);
+  for (std::size_t i = forward; i < operations.size(); ++i) {
+    for (const auto id : operations[i]->reads()) needed[index_of(id)] = true;
   }
-  std::reverse(replayed.begin(), replayed.end());
-  return replayed;
+  Replay replay{.kept = std::vector<bool>(graph.values().size(), false), .operations = {}};
+  for (std::size_t i = forward; i-- > 0;) {
+    const auto& writes = operations[i]->writes();
+    if (std::none_of(writes.begin(), writes.end(), [&](ValueId id) { return needed[index_of(id)]; })) continue;
+    if (keeps(level, operations[i]->cost())) {
+      for (const auto id : writes) replay.kept[index_of(id)] = needed[index_of(id)];
+      continue;
+    }
+    replay.operations.push_back(i);
+    for (const auto id : operations[i]->reads()) needed[index_of(id)] = true;
+  }
+  std::reverse(replay.operations.begin(), replay.operations.end());
+  return replay;
 }
 
 }  // namespace troupe::model

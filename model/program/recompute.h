@@ -4,14 +4,20 @@
 #include <vector>
 
 #include "model/program/graph.h"
+#include "model/program/recompute_level.h"
 
 namespace troupe::model {
 
-/// Intermediate values that the operations [forward, end) of a graph read and the first `forward` ones write; by id.
-std::vector<bool> values_for_backward(const Graph& graph, std::size_t forward);
+/// What lies between a unit's forward and its backward.
+struct Replay {
+  /// by id: forward values that are kept
+  std::vector<bool> kept;
+  /// forward operations that the backward runs again, in order, from what is kept or bound
+  std::vector<std::size_t> operations;
+};
 
-/// The operations among the first `forward` ones that must run again, in order, before the backward: those that write a
-/// value in `wanted`, and what these read in turn. Pure.
-std::vector<std::size_t> replayed_operations(const Graph& graph, std::size_t forward, const std::vector<bool>& wanted);
+/// For a graph whose first `forward` operations are the forward: so that all values are there which the others read.
+/// Pure.
+Replay plan_replay(const Graph& graph, std::size_t forward, RecomputeLevel level);
 
 }  // namespace troupe::model

@@ -27,15 +27,16 @@ std::vector<PlacedValue> in_stash(const Graph& graph, const std::vector<ValueId>
 
 }  // namespace
 
-UnitProgram::UnitProgram(Graph graph, const std::set<std::string>& trained, KeepLevel keep) : graph_(std::move(graph)) {
+UnitProgram::UnitProgram(Graph graph, const std::set<std::string>& trained, RecomputeLevel level)
+    : graph_(std::move(graph)) {
   const auto forward = graph_.operations().size();
   input_gradient_ = GradientBuilder(graph_, trained).build();
 
-  const auto wanted = values_for_backward(graph_, forward);
+  const Replay replay = plan_replay(graph_, forward, level);
   std::vector<ValueId> kept{graph_.output()};
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  for (std::size_t i = 0; i < replay.kept.size(); ++i) {
     const auto id = static_cast<ValueId>(i);
-    if (wanted[i] && keep == KeepLevel::all && id != graph_.output()) kept.push_back(id);
+    if (replay.kept[i] && id != graph_.output()) kept.push_back(id);
   }
   std::int64_t stash_bytes = 0;
   auto fixed = in_stash(graph_, kept, stash_bytes);
@@ -46,16 +47,11 @@ UnitProgram::UnitProgram(Graph graph, const std::set<std::string>& trained, Keep
   first.stash_bytes = stash_bytes;
   forward_ = std::make_shared<const Pass>(std::move(first));
 
-  if (keep == KeepLevel::inputs) {
-    fixed.clear();
-    operations = replayed_operations(graph_, forward, wanted);
-  } else {
-    operations.clear();
-  }
+  operations = replay.operations;
   for (std::size_t i = forward; i < graph_.operations().size(); ++i) operations.push_back(i);
   fixed.push_back({input_gradient_, PlannedArena::gradient, 0});
   auto second = make_pass(graph_, operations, fixed);
-  second.stash_bytes = keep == KeepLevel::all ? stash_bytes : 0;
+  second.stash_bytes = stash_bytes;
   second.gradient_bytes = graph_.value(input_gradient_).bytes();
   backward_ = std::make_shared<const Pass>(std::move(second));
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "model/program/graph.h"
-#include "model/program/keep_level.h"
 #include "model/program/pass.h"
+#include "model/program/recompute_level.h"
 #include "model/program/unit_memory.h"
 
 namespace troupe::model {
@@ -42,12 +42,12 @@ struct UnitGradients {
 class UnitProgram {
  public:
   /// `graph`: a forward with an output. `trained`: its parameters that get a gradient.
-  UnitProgram(Graph graph, const std::set<std::string>& trained, KeepLevel keep);
+  UnitProgram(Graph graph, const std::set<std::string>& trained, RecomputeLevel level);
 
   /// The unit's result, which lies in the memory's `place` until the next forward there.
   at::Tensor forward(const UnitInputs& inputs, UnitMemory& memory, int place) const;
-  /// d loss / d x, which lies in the memory's `place` until the next backward there. With KeepLevel::all the last run
-  /// at `place` was this program's forward, on the same inputs.
+  /// d loss / d x, which lies in the memory's `place` until the next backward there. But for
+  /// RecomputeLevel::full the last run at `place` was this program's forward, on the same inputs.
   at::Tensor backward(const UnitInputs& inputs, const at::Tensor& output_gradient, const UnitGradients& gradients,
                       UnitMemory& memory, int place) const;
 

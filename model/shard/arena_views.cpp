@@ -33,17 +33,20 @@ ParamView ArenaViews::make_gradients(int unit, const Op& op, bool has_own, int g
     add_views(view, replicated_entries(unit), arenas_.tensor(range, at::kFloat), /*leaves=*/false);
   }
   if (!has_own) return view;
-  const ArenaRange range = grad_slot < 0 ? plan_.gradient(unit) : plan_.gradient_slot(grad_slot, unit);
+  const ArenaRange range = op.is_whole     ? plan_.whole_gradient(unit)
+                           : grad_slot < 0 ? plan_.gradient(unit)
+                                           : plan_.gradient_slot(grad_slot, unit);
   add_views(view, layouts_[static_cast<std::size_t>(unit)].entries, arenas_.tensor(range, at::kFloat),
             /*leaves=*/false);
   return view;
 }
 
 const ParamView& ArenaViews::gradients(const Op& op) {
-  const std::tuple key(op.unit, op.grad_slot, op.in_place, op.replicated_in_place);
+  const std::tuple key(op.unit, op.grad_slot, op.in_place, op.is_whole, op.replicated_in_place);
   const auto known = gradients_.find(key);
   if (known != gradients_.end()) return known->second;
-  return gradients_.emplace(key, make_gradients(op.unit, op, op.in_place || op.grad_slot >= 0, op.grad_slot))
+  return gradients_
+      .emplace(key, make_gradients(op.unit, op, op.in_place || op.is_whole || op.grad_slot >= 0, op.grad_slot))
       .first->second;
 }
 

@@ -39,8 +39,8 @@ class ArenaViews {
   /// unit u owns entries [begins_[u], begins_[u + 1]) of the replicated parameters' layout
   std::vector<std::size_t> begins_{0};
   std::vector<ParamView> parameters_;
-  /// by unit, gradient slot (-1: none or in place) and what is in place
-  std::map<std::tuple<int, int, bool, bool>, ParamView> gradients_;
+  /// by unit, gradient slot (-1: none of them), and whether it is in place, whole, the replicated ones in place
+  std::map<std::tuple<int, int, bool, bool, bool>, ParamView> gradients_;
   std::map<std::tuple<std::vector<bool>, bool, bool>, std::vector<ParamView>> manual_gradients_;
 };
 

@@ -84,11 +84,12 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
   if (first) discard();
   ObjectivePlan& plan = plan_of(objective);
   const bool is_f32 = core_.options.param_dtype == at::kFloat;
-  StepCall call{.plan = &plan,
-                .batch = &batch,
-                .weight = weight,
-                .mode = core_.options.recompute ? TapeMode::recompute : TapeMode::keep,
-                .manual = plan.manual_backward(core_.options.explicit_backward && is_f32)};
+  StepCall call{
+      .plan = &plan,
+      .batch = &batch,
+      .weight = weight,
+      .levels = core_.options.recompute,
+      .manual = plan.manual_backward(core_.options.explicit_backward && is_f32 && !core_.options.whole_gradients)};
   const auto way = call.manual ? Differentiation::manual : Differentiation::units;
   const auto build = [&](StepBuilder& builder) { builder.micro_batch(plan.trains(), way); };
   if (auto done = run(&plan, call.manual ? kManual : kMicroBatch, {}, build, call); !done) return give_up(done.error());
@@ -170,6 +171,7 @@ void Engine::discard() {
   is_open_ = false;
   core_.saw_non_finite_loss = false;
   core_.step.accumulated.assign(core_.units.size(), false);
+  core_.step.whole.assign(core_.units.size(), false);
 }
 
 std::size_t Engine::unit_index(std::string_view name) const {

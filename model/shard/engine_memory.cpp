@@ -50,12 +50,14 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
 }
 
 StepShape EngineMemory::shape_for(int ranks) const {
-  StepShape shape{.world = ranks,
+  StepShape shape{.rank = rank,
+                  .world = ranks,
                   .units = {},
                   .chain = static_cast<int>(network->units().size()),
                   .param_bytes = options.param_dtype == at::kBFloat16 ? 2 : 4,
                   .param_slots = options.param_slots,
-                  .grad_slots = options.grad_slots};
+                  .grad_slots = options.whole_gradients ? 1 : options.grad_slots,
+                  .whole_gradients = options.whole_gradients};
   // alone, one gradient is added up before the next is made, but where all are made at once
   if (shape.is_alone() && shape.grad_slots < shape.chain) shape.grad_slots = 1;
   for (std::size_t u = 0; u < units.size(); ++u) {

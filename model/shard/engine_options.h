@@ -4,8 +4,10 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "model/optim/adamw.h"
+#include "model/program/recompute_level.h"
 #include "model/shard/unit_groups.h"
 #include "model/shard/update_intervals.h"
 
@@ -19,18 +21,21 @@ struct EngineOptions {
   int param_slots = 3;
   /// G, buffers that gradients are reduced from
   int grad_slots = 2;
+  /// Gradients are added up whole on every rank and summed over the ranks once a step (ZeRO-1, arXiv:1910.02054); not
+  /// with a manual backward.
+  bool whole_gradients = false;
   /// largest norm of the global gradient; 0: off
   double clip_grad_norm = 1.0;
-  /// backward runs units again; off: their graphs are kept (TapeMode::keep)
-  bool recompute = true;
+  /// What backward runs again, of the units in order; the last one counts for all behind it too. At least one.
+  std::vector<RecomputeLevel> recompute = {RecomputeLevel::full};
   AdamWOptions adamw = {};
   /// Parameters without decay, or with a learning rate of their own.
   UpdateRules update_rules = {};
   /// Unit groups with an optimizer and a clip norm of their own. The others have `adamw` and are clipped by
   /// `clip_grad_norm` together.
   std::map<std::string, GroupOptions> groups = {};
-  /// A network's manual backward (Network::manual_backward) is used where all fits: parameters in f32, K >= units, and
-  /// G >= units that are trained.
+  /// A network's manual backward (Network::manual_backward) is used where all fits: parameters in f32, K >= units,
+  /// G >= units that are trained, and no whole_gradients.
   bool explicit_backward = true;
 };
 

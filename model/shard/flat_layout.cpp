@@ -29,12 +29,6 @@ std::uint64_t hash_of(std::span<const FlatLayout> layouts) {
   return xxh3_64(text);
 }
 
-std::int64_t slot_elements(std::span<const FlatLayout> layouts, int world) {
-  std::int64_t largest = 0;
-  for (const auto& layout : layouts) largest = std::max(largest, layout.padded(world));
-  return largest;
-}
-
 ParamView views_of(const FlatLayout& layout, const at::Tensor& flat, bool leaves) {
   ParamView views;
   add_views(views, layout.entries, flat, leaves);

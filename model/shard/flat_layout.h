@@ -41,9 +41,6 @@ FlatLayout make_flat_layout(std::span<const ParamSpec> params);
 /// One hash over all units' layouts, in order.
 std::uint64_t hash_of(std::span<const FlatLayout> layouts);
 
-/// Elements of the largest unit, padded: the size of a slot.
-std::int64_t slot_elements(std::span<const FlatLayout> layouts, int world);
-
 /// Views of one unit over its flat buffer (padded elements). With `leaves` each view is a leaf that requires grad.
 ParamView views_of(const FlatLayout& layout, const at::Tensor& flat, bool leaves);
 /// The same of some entries only, added to `views`.

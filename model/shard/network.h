@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/program/keep_level.h"
+#include "model/program/recompute_level.h"
 
 namespace troupe::model {
 
@@ -124,8 +124,9 @@ class Network {
   /// (model/program/unit_program.h); null: it runs by autograd. `trained`: names of the parameters that are
   /// differentiated.
   virtual BlockProgram block_program(std::int64_t index, const ParamView& params, const Carry& carry,
-                                     const Batch& batch, KeepLevel keep, const std::set<std::string>& trained) const {
-    (void)index, (void)params, (void)carry, (void)batch, (void)keep, (void)trained;
+                                     const Batch& batch, RecomputeLevel level,
+                                     const std::set<std::string>& trained) const {
+    (void)index, (void)params, (void)carry, (void)batch, (void)level, (void)trained;
     return {};
   }
   /// Loss, metrics and predictions from the last residual stream.

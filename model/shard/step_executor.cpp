@@ -109,6 +109,8 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
       return exchange(op);
     case OpKind::sum:
       return sum(op), Result<void>();
+    case OpKind::add:
+      return add(op), Result<void>();
     case OpKind::square:
       squares_[core_.groups.group_of(index(op.unit))] += sum_of_squares(store.accumulator(index(op.unit)));
       return {};
@@ -144,7 +146,7 @@ void StepExecutor::copy_out(const Op& op, const StepCall& call) {
 void StepExecutor::take_input(StepCall& call) {
   // the batch lies where the units read it
   if (call.manual == nullptr) {
-    call.tape.emplace(call.plan->network(), *call.batch, call.weight, call.mode, &core_.unit_memory);
+    call.tape.emplace(call.plan->network(), *call.batch, call.weight, call.levels, &core_.unit_memory);
   }
 }
 
@@ -160,6 +162,7 @@ void StepExecutor::clear_gaps(int unit, const ArenaRange& gradient) {
 
 void StepExecutor::backward(const Op& op, StepCall& call) {
   if (op.in_place) clear_gaps(op.unit, rank().plan.gradient(op.unit));
+  if (op.is_whole) clear_gaps(op.unit, rank().plan.whole_gradient(op.unit));
   if (op.grad_slot >= 0) clear_gaps(op.unit, rank().plan.gradient_slot(op.grad_slot, op.unit));
   call.tape->backward(op.unit, rank().views.parameters()[index(op.unit)], rank().views.gradients(op));
 }
@@ -178,6 +181,12 @@ Result<void> StepExecutor::exchange(const Op& op) {
   const auto sent = rank().arenas.bytes(op.accesses.front().range);
   if (sent.empty()) return {};
   return collective_.all_to_all(rank().arenas.bytes(rank().plan.staging(op.unit)), sent);
+}
+
+void StepExecutor::add(const Op& op) {
+  const auto whole = rank().arenas.floats(rank().plan.whole_gradient(op.unit));
+  const auto part = rank().arenas.floats(rank().plan.gradient_slot(op.grad_slot, op.unit));
+  sum_in_rank_order(whole.data(), part.data(), /*ranks=*/1, static_cast<std::int64_t>(whole.size()), /*add=*/true);
 }
 
 void StepExecutor::sum(const Op& op) {

@@ -23,7 +23,7 @@ struct StepCall {
   const ObjectivePlan* plan = nullptr;
   const Batch* batch = nullptr;
   double weight = 0;
-  TapeMode mode = TapeMode::forward_only;
+  std::span<const RecomputeLevel> levels = {};
   const ManualBackward* manual = nullptr;
   std::optional<UnitTape> tape = {};
   MicroResult result = {};
@@ -63,6 +63,7 @@ class StepExecutor {
   void backward(const Op& op, StepCall& call);
   void run_network(const Op& op, StepCall& call);
   Result<void> exchange(const Op& op);
+  void add(const Op& op);
   void sum(const Op& op);
   void clear_gaps(int unit, const ArenaRange& gradient);
   Result<void> agree(StepCall& call);

@@ -4,18 +4,24 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
 
 namespace troupe::model {
 
-UnitTape::UnitTape(const Network& network, const Batch& batch, double weight, TapeMode mode, UnitMemory* memory)
+UnitTape::UnitTape(const Network& network, const Batch& batch, double weight, std::span<const RecomputeLevel> levels,
+                   UnitMemory* memory)
     : network_(network),
       batch_(batch),
       weight_(weight),
-      mode_(mode),
+      levels_(levels.begin(), levels.end()),
       memory_(memory == nullptr ? own_memory_ : *memory) {}
+
+RecomputeLevel UnitTape::level_of(int unit) const {
+  return levels_[std::min(static_cast<std::size_t>(unit), levels_.size() - 1)];
+}
 
 bool UnitTape::is_differentiated(const at::Tensor& tensor) const {
   return tensor.defined() && tensor.is_floating_point();
@@ -35,7 +41,7 @@ UnitTape::Leaves UnitTape::make_leaves(const at::Tensor& x) const {
   return leaves;
 }
 
-UnitTape::Recorded UnitTape::record(int unit, const ParamView& params) {
+UnitTape::Recorded UnitTape::record(int unit, const ParamView& params, const at::Tensor& x) {
   const at::AutoGradMode recording(true);
   if (unit == 0) {
     const auto carry = network_.prologue(params, batch_);
@@ -43,7 +49,7 @@ UnitTape::Recorded UnitTape::record(int unit, const ParamView& params) {
     recorded.outputs.insert(recorded.outputs.end(), carry.conditioning.begin(), carry.conditioning.end());
     return recorded;
   }
-  Recorded recorded{make_leaves(x_.back()), {}};
+  Recorded recorded{make_leaves(x), {}};
   if (unit == last_unit()) {
     outputs_ = network_.epilogue(params, recorded.leaves.carry, batch_);
     recorded.outputs = {outputs_->loss};
@@ -54,8 +60,8 @@ UnitTape::Recorded UnitTape::record(int unit, const ParamView& params) {
 }
 
 std::vector<at::Tensor> UnitTape::run(int unit, const ParamView& params) {
-  if (mode_ == TapeMode::keep || (mode_ == TapeMode::recompute && unit == last_unit())) {
-    return (kept_[unit] = record(unit, params)).outputs;
+  if (has_backward() && (level_of(unit) == RecomputeLevel::none || unit == last_unit())) {
+    return (kept_[unit] = record(unit, params, x_)).outputs;
   }
   const at::NoGradGuard no_grad;
   if (unit == 0) {
@@ -64,7 +70,8 @@ std::vector<at::Tensor> UnitTape::run(int unit, const ParamView& params) {
     outputs.insert(outputs.end(), carry.conditioning.begin(), carry.conditioning.end());
     return outputs;
   }
-  const Carry carry{x_.back(), conditioning_};
+  if (has_backward()) inputs_[unit] = x_;
+  const Carry carry{x_, conditioning_};
   if (unit != last_unit()) return {network_.block(unit - 1, params, carry, batch_)};
   outputs_ = network_.epilogue(params, carry, batch_);
   return {outputs_->loss};
@@ -76,23 +83,16 @@ bool UnitTape::forward_by_program(int unit, const ParamView& params) {
   for (const auto& [name, tensor] : params.tensors()) {
     if (tensor.requires_grad()) trained.insert(name);
   }
-  const auto keep = mode_ == TapeMode::keep ? KeepLevel::all : KeepLevel::inputs;
-  const Carry carry{x_.back(), conditioning_};
-  const auto [program, prefix] = network_.block_program(unit - 1, params, carry, batch_, keep, trained);
+  const Carry carry{x_, conditioning_};
+  const auto level = has_backward() ? level_of(unit) : RecomputeLevel::full;
+  const auto [program, prefix] = network_.block_program(unit - 1, params, carry, batch_, level, trained);
   if (!program) return false;
-  const bool has_backward = mode_ != TapeMode::forward_only;
   // results of a backward's units lie apart; else two take turns
   const auto x =
-      program->forward({carry.x, conditioning_, params.tensors(), prefix}, memory_, has_backward ? unit : unit % 2);
-  if (has_backward) program_runs_[unit] = {program, carry.x};
-  push_x(x);
+      program->forward({carry.x, conditioning_, params.tensors(), prefix}, memory_, has_backward() ? unit : unit % 2);
+  if (has_backward()) program_runs_[unit] = {program, carry.x};
+  x_ = x;
   return true;
-}
-
-void UnitTape::push_x(const at::Tensor& x) {
-  // only a backward that runs units again needs their inputs
-  if (mode_ != TapeMode::recompute) x_.clear();
-  x_.push_back(x);
 }
 
 void UnitTape::forward(int unit, const ParamView& params) {
@@ -105,19 +105,20 @@ void UnitTape::forward(int unit, const ParamView& params) {
     }
     conditioning_gradients_.resize(conditioning_.size());
   }
-  push_x(outputs.front().detach());
+  x_ = outputs.front().detach();
 }
 
 void UnitTape::backward(int unit, const ParamView& params, const ParamView& gradients) {
   std::vector<at::Tensor> seeds{x_gradient_};
   if (unit == last_unit()) seeds = {at::full({}, weight_, outputs_->loss.options())};
-  // the output of this unit: its gradient has arrived
-  if (mode_ == TapeMode::recompute && unit != last_unit()) x_.pop_back();
   if (const auto run = program_runs_.extract(unit); !run.empty()) {
     return backward_by_program(unit, run.mapped(), params, gradients);
   }
+  x_ = at::Tensor();
+  const auto input = inputs_.extract(unit);
   auto kept = kept_.extract(unit);
-  auto recorded = kept.empty() ? record(unit, params) : std::move(kept.mapped());
+  auto recorded =
+      kept.empty() ? record(unit, params, input.empty() ? at::Tensor() : input.mapped()) : std::move(kept.mapped());
   for (std::size_t i = 1; i < recorded.outputs.size(); ++i) {
     const auto& sum = conditioning_gradients_[i - 1];
     seeds.push_back(sum.defined() ? sum.to(recorded.outputs[i].scalar_type()) : sum);
@@ -135,12 +136,12 @@ void UnitTape::backward_by_program(int unit, const ProgramRun& run, const ParamV
   std::set<std::string> trained;
   for (const auto& [name, target] : gradients.tensors()) trained.insert(name);
   const Carry carry{run.x, conditioning_};
-  const auto program_for = [&](KeepLevel keep) {
-    return network_.block_program(unit - 1, params, carry, batch_, keep, trained);
+  const auto program_for = [&](RecomputeLevel level) {
+    return network_.block_program(unit - 1, params, carry, batch_, level, trained);
   };
-  auto block = program_for(mode_ == TapeMode::keep ? KeepLevel::all : KeepLevel::inputs);
+  auto block = program_for(level_of(unit));
   // an objective that freezes the unit: what was kept is another program's
-  if (mode_ == TapeMode::keep && block.program != run.program) block = program_for(KeepLevel::inputs);
+  if (block.program != run.program) block = program_for(RecomputeLevel::full);
   x_gradient_ = block.program->backward({run.x, conditioning_, params.tensors(), block.prefix}, x_gradient_,
                                         {conditioning_gradients_, gradients.tensors()}, memory_, unit);
 }

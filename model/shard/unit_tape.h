@@ -6,9 +6,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "model/program/recompute_level.h"
 #include "model/program/unit_memory.h"
 #include "model/program/unit_program.h"
 #include "model/shard/network.h"
@@ -21,36 +23,27 @@ struct MicroResult {
   std::map<std::string, double> metrics;
 };
 
-/// What a tape keeps between forward and backward.
-enum class TapeMode : std::uint8_t {
-  /// nothing, as no backward follows
-  forward_only,
-  /// each unit's input; backward runs the unit again
-  recompute,
-  /// each unit's autograd graph with all that it saved; nothing runs twice
-  keep,
-};
-
 /// One micro-batch on its way through a network's units: forward and backward by autograd, for any Network
-/// (docs/learner-engine.md#recompute). With TapeMode::recompute forward runs without recording and keeps each unit's
-/// input x (the conditioning is shared); backward runs the unit again on detached inputs with recording on,
-/// differentiates it with autograd, and hands the gradients down. With TapeMode::keep forward records at once. The last
+/// (docs/learner-engine.md#recompute). A unit of RecomputeLevel::none is recorded by its forward and keeps its graph.
+/// One of another level runs without recording and keeps its input x (the conditioning is shared); its backward runs it
+/// again on detached inputs with recording on, differentiates it with autograd, and hands the gradients down. The last
 /// unit is always recorded by its forward. Gradients of the conditioning are summed in f32 over the units, last unit
-/// first. Both modes do the same operations on the same values: same loss, same gradients, bit for bit.
-/// A block that has a program (Network::block_program) runs by it instead: with TapeMode::keep its forward keeps what
-/// its backward reads, else the backward runs it again. Same values up to rounding; parameter gradients are not rounded
-/// to the parameters' dtype first.
+/// first. All levels do the same operations on the same values: same loss, same gradients, bit for bit.
+/// A block that has a program (Network::block_program) runs by it instead, and keeps what its level says. Same values
+/// up to rounding; parameter gradients are not rounded to the parameters' dtype first.
 ///
-/// Call forward for units 0..n-1 in order, then backward for n-1..0. Parameter views passed to a recorded forward
-/// and to backward are leaves that require grad and hold the same values as in forward; with `keep` they are the
-/// very tensors that forward had. Their memory may hold other units' values in between, if nothing but raw writes
+/// Call forward for units 0..n-1 in order, then backward for n-1..0. Parameter views passed to a recorded forward and
+/// to backward are leaves that require grad and hold the same values as in forward; where nothing runs again they are
+/// the very tensors that forward had. Their memory may hold other units' values in between, if nothing but raw writes
 /// put them there: the graph then reads what backward's caller has put back. One thread; CPU gradients run in the
 /// calling thread. Throws c10::Error when the network does.
 class UnitTape {
  public:
-  /// `weight` scales the loss's gradient. The batch must outlive the tape. `memory`: of the blocks' programs, for one
-  /// tape at a time, so that the next micro-batch finds it warm; null: the tape's own.
-  UnitTape(const Network& network, const Batch& batch, double weight, TapeMode mode, UnitMemory* memory = nullptr);
+  /// `weight` scales the loss's gradient. The batch must outlive the tape. `levels`: of the units in order, the last
+  /// one for all behind it too; empty: no backward follows. `memory`: of the blocks' programs, for one tape at a time,
+  /// so that the next micro-batch finds it warm; null: the tape's own.
+  UnitTape(const Network& network, const Batch& batch, double weight, std::span<const RecomputeLevel> levels,
+           UnitMemory* memory = nullptr);
   UnitTape(const UnitTape&) = delete;
   UnitTape& operator=(const UnitTape&) = delete;
 
@@ -81,28 +74,31 @@ class UnitTape {
     at::Tensor x;
   };
   int last_unit() const { return static_cast<int>(network_.units().size()) - 1; }
+  bool has_backward() const { return !levels_.empty(); }
+  RecomputeLevel level_of(int unit) const;
   bool is_differentiated(const at::Tensor& tensor) const;
   Leaves make_leaves(const at::Tensor& x) const;
-  Recorded record(int unit, const ParamView& params);
-  /// The unit's outputs, recorded or not as the mode says.
+  Recorded record(int unit, const ParamView& params, const at::Tensor& x);
+  /// The unit's outputs, recorded or not as its level says.
   std::vector<at::Tensor> run(int unit, const ParamView& params);
   /// Whether the unit is a block that has a program, which then has run.
   bool forward_by_program(int unit, const ParamView& params);
   void backward_by_program(int unit, const ProgramRun& run, const ParamView& params, const ParamView& gradients);
-  void push_x(const at::Tensor& x);
   void differentiate(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& seeds, const Leaves& leaves,
                      const ParamView& params, const ParamView& gradients);
 
   const Network& network_;
   const Batch& batch_;
   const double weight_;
-  const TapeMode mode_;
+  const std::vector<RecomputeLevel> levels_;
   UnitMemory own_memory_;
   UnitMemory& memory_;
   /// the prologue's, detached; every later unit reads it
   std::vector<at::Tensor> conditioning_;
-  /// recompute: x_[u] is the input of unit u + 1; else the next unit's alone
-  std::vector<at::Tensor> x_;
+  /// the next unit's input
+  at::Tensor x_;
+  /// inputs of the units that autograd runs again, until their backward
+  std::map<int, at::Tensor> inputs_;
   /// recorded graphs by unit, until its backward
   std::map<int, Recorded> kept_;
   /// runs of programs by unit, until its backward

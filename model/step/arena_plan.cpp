@@ -15,13 +15,22 @@ bool overlap(const ArenaRange& a, const ArenaRange& b) {
   return a.arena == b.arena && a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
 }
 
+Work operator+(const Work& a, const Work& b) {
+  return {a.product_flops + b.product_flops, a.attention_flops + b.attention_flops, a.moved_bytes + b.moved_bytes,
+          a.sent_bytes + b.sent_bytes};
+}
+
+Work operator*(double times, const Work& work) {
+  return {times * work.product_flops, times * work.attention_flops, times * work.moved_bytes, times * work.sent_bytes};
+}
+
 ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
   TROUPE_CHECK(shape_.chain >= 1 && num_units() - shape_.chain <= 1, "a chain of units, and at most one behind it");
   TROUPE_CHECK(shape_.param_slots >= 1 && shape_.grad_slots >= 1, "at least one slot of each kind");
   TROUPE_CHECK(shape_.param_bytes == 4 || shape_.param_bytes == 2, "parameters are f32 or bf16");
   const bool is_copied = shape_.param_bytes != kF32;
   std::array<std::int64_t, 3> elements_of_keep{};
-  std::int64_t saved = 0, kept = 0, largest = 0, largest_trained = 0, largest_sent = 0;
+  std::int64_t saved = 0, kept = 0, largest = 0, largest_trained = 0, largest_sent = 0, all = 0, whole = 0;
   for (int u = 0; u < num_units(); ++u) {
     TROUPE_CHECK(at(u).padded % shape_.world == 0, "a unit has equal shards");
     auto& before = elements_of_keep[static_cast<std::size_t>(at(u).keep)];
@@ -35,12 +44,19 @@ ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
     const bool is_trained = at(u).keep == UnitKeep::trained;
     if (is_trained) largest_sent = std::max(largest_sent, at(u).padded);
     if (u >= shape_.chain) continue;
+    slot_.push_back(all * shape_.param_bytes);
+    all += at(u).padded;
+    whole_.push_back(whole * kF32);
+    if (is_trained) whole += at(u).padded;
     largest = std::max(largest, at(u).padded);
     if (is_trained) largest_trained = std::max(largest_trained, at(u).padded);
   }
   const auto [trained, averaged, frozen] = elements_of_keep;
   for (const ArenaKind arena : {ArenaKind::master, ArenaKind::m, ArenaKind::v, ArenaKind::gradient})
     size(arena) = trained * kF32;
+  // the replicated parameters' alone, behind which the chain's lie elsewhere
+  if (shape_.adds_up_whole())
+    size(ArenaKind::gradient) = shape_.has_replicated() ? elements(shape_.resident()) * kF32 : 0;
   size(ArenaKind::averaged) = averaged * kF32;
   if (is_copied) {
     size(ArenaKind::copy) = trained * shape_.param_bytes;
@@ -49,8 +65,10 @@ ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
   size(ArenaKind::frozen) = frozen * shape_.param_bytes;
   slot_bytes_ = shape_.is_alone() ? 0 : largest * shape_.param_bytes;
   gradient_slot_bytes_ = largest_trained * kF32;
-  size(ArenaKind::slots) = shape_.param_slots * slot_bytes_;
-  size(ArenaKind::gradient_slots) = shape_.grad_slots * gradient_slot_bytes_;
+  size(ArenaKind::slots) =
+      has_all_slots() ? (shape_.is_alone() ? 0 : all * shape_.param_bytes) : shape_.param_slots * slot_bytes_;
+  size(ArenaKind::gradient_slots) =
+      shape_.grad_slots * gradient_slot_bytes_ + (shape_.adds_up_whole() ? whole * kF32 : 0);
   if (!shape_.is_alone()) size(ArenaKind::staging) = largest_sent * kF32;
   if (shape_.has_replicated()) {
     if (!shape_.is_alone()) size(ArenaKind::replicated) = at(shape_.resident()).padded * shape_.param_bytes;
@@ -78,7 +96,10 @@ ArenaRange ArenaPlan::state(StateKind kind, int unit) const {
 
 ArenaRange ArenaPlan::gradient(int unit) const {
   TROUPE_CHECK(at(unit).keep == UnitKeep::trained, "only a trained unit has a gradient");
-  return {ArenaKind::gradient, begin_[index(unit)] * kF32, elements(unit) * kF32};
+  const std::int64_t bytes = elements(unit) * kF32;
+  if (!shape_.adds_up_whole()) return {ArenaKind::gradient, begin_[index(unit)] * kF32, bytes};
+  if (unit >= shape_.chain) return {ArenaKind::gradient, 0, bytes};
+  return {ArenaKind::gradient_slots, whole_gradient(unit).begin + shape_.rank * bytes, bytes};
 }
 
 ArenaRange ArenaPlan::gathered(int unit) const {
@@ -91,11 +112,16 @@ ArenaRange ArenaPlan::parameters(int unit) const {
   if (shape_.is_alone()) return gathered(unit);
   const std::int64_t bytes = at(unit).padded * shape_.param_bytes;
   if (unit >= shape_.chain) return {ArenaKind::replicated, 0, bytes};
-  return {ArenaKind::slots, slot_of(unit) * slot_bytes_, bytes};
+  return {ArenaKind::slots, has_all_slots() ? slot_[index(unit)] : slot_of(unit) * slot_bytes_, bytes};
 }
 
 ArenaRange ArenaPlan::gradient_slot(int slot, int unit) const {
   return {ArenaKind::gradient_slots, slot * gradient_slot_bytes_, at(unit).padded * kF32};
+}
+
+ArenaRange ArenaPlan::whole_gradient(int unit) const {
+  return {ArenaKind::gradient_slots, shape_.grad_slots * gradient_slot_bytes_ + whole_[index(unit)],
+          at(unit).padded * kF32};
 }
 
 ArenaRange ArenaPlan::staging(int unit) const { return {ArenaKind::staging, 0, at(unit).padded * kF32}; }

@@ -38,7 +38,7 @@ enum class ArenaKind : std::uint8_t {
   frozen,
   /// K slots for whole units
   slots,
-  /// G slots for whole gradients, f32
+  /// G slots for whole gradients, f32, and behind them, where gradients are added up whole, those of all units
   gradient_slots,
   /// what the ranks sent of one unit's gradient, f32 [world, shard]
   staging,
@@ -88,6 +88,18 @@ struct ArenaRange {
 };
 bool overlap(const ArenaRange& a, const ArenaRange& b);
 
+/// What an operation has to do.
+struct Work {
+  /// floating-point operations of products, and of attention's scores and sums
+  double product_flops = 0, attention_flops = 0;
+  /// read and written by norms, residual sums, optimizers and copies
+  double moved_bytes = 0;
+  /// to other ranks
+  double sent_bytes = 0;
+};
+Work operator+(const Work& a, const Work& b);
+Work operator*(double times, const Work& work);
+
 struct UnitShape {
   std::string name;
   /// elements of its flat buffer over all ranks: a multiple of world
@@ -99,11 +111,13 @@ struct UnitShape {
   bool has_replicated = false;
   /// bytes that its forward leaves for its backward; 1 where only the run will tell
   std::int64_t kept = 1;
+  /// of one micro-batch; backward counts what it runs again
+  Work forward = {}, backward = {};
 };
 
 /// All that a rank's memory and operations depend on.
 struct StepShape {
-  int world = 1;
+  int rank = 0, world = 1;
   /// the chain's units, and behind them the unit of the replicated parameters, if any
   std::vector<UnitShape> units;
   int chain = 0;
@@ -111,12 +125,16 @@ struct StepShape {
   std::int64_t param_bytes = 4;
   /// K, units gathered ahead plus the one in use; G, gradients under way plus the one being written
   int param_slots = 3, grad_slots = 2;
+  /// ZeRO-1: the chain's gradients are added up whole on every rank and summed over the ranks once a step; their
+  /// accumulators lie in them
+  bool whole_gradients = false;
   /// bytes of one micro-batch; 1 where only the run will tell
   std::int64_t input_bytes = 1;
 
   /// A rank that is alone has everything in place: units are read from its shards, and the first gradients of a step
   /// are written to the accumulators. Nothing is gathered, exchanged or summed.
   bool is_alone() const { return world == 1; }
+  bool adds_up_whole() const { return whole_gradients && !is_alone(); }
   bool has_replicated() const { return static_cast<int>(units.size()) > chain; }
   /// Index of the replicated parameters' unit.
   int resident() const { return chain; }
@@ -143,6 +161,8 @@ class ArenaPlan {
   ArenaRange parameters(int unit) const;
   int slot_of(int unit) const { return unit % shape_.param_slots; }
   ArenaRange gradient_slot(int slot, int unit) const;
+  /// Where StepShape::adds_up_whole().
+  ArenaRange whole_gradient(int unit) const;
   ArenaRange staging(int unit) const;
   /// Gradients of the replicated parameters as backward writes them, unless in place.
   ArenaRange replicated_gradients() const;
@@ -158,6 +178,8 @@ class ArenaPlan {
 
  private:
   static constexpr std::int64_t kScalar = 8;
+  /// Every unit of the chain has a slot of its own size.
+  bool has_all_slots() const { return shape_.param_slots == shape_.chain; }
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   const UnitShape& at(int unit) const { return shape_.units[index(unit)]; }
   int num_units() const { return static_cast<int>(shape_.units.size()); }
@@ -166,6 +188,8 @@ class ArenaPlan {
   StepShape shape_;
   /// of each unit: elements before it among those that are kept alike, bytes before it in a snapshot and in activations
   std::vector<std::int64_t> begin_, snapshot_, activation_;
+  /// of each unit of the chain: bytes before it where all units have a slot, and where gradients are added up whole
+  std::vector<std::int64_t> slot_, whole_;
   std::int64_t slot_bytes_ = 0, gradient_slot_bytes_ = 0;
   std::array<std::int64_t, kArenas> bytes_{};
 };

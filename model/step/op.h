@@ -25,6 +25,8 @@ enum class OpKind : std::uint8_t {
   exchange,
   /// they are added up in rank order into the accumulator; alone: the gradient slot is
   sum,
+  /// a unit's gradient in a slot is added to its whole one
+  add,
   /// sum of squares of a unit's accumulator
   square,
   /// the ranks agree on norms and on whether the step is usable
@@ -39,8 +41,8 @@ enum class OpKind : std::uint8_t {
   snapshot,
 };
 constexpr auto enum_names(OpKind) {
-  return std::array{"input",  "gather", "forward", "backward", "network", "exchange", "sum",
-                    "square", "agree",  "clip",    "update",   "average", "snapshot"};
+  return std::array{"input", "gather", "forward", "backward", "network", "exchange", "sum",
+                    "add",   "square", "agree",   "clip",     "update",  "average",  "snapshot"};
 }
 
 /// Operations of one stream run in order; those of different streams beside each other, ordered by Op::waits
@@ -65,8 +67,11 @@ struct Op {
   int grad_slot = -1;
   /// backward, network: gradients go to the accumulators at once, those of units and of the replicated parameters
   bool in_place = false, replicated_in_place = false;
+  /// backward: the gradient is the first part of the whole one
+  bool is_whole = false;
   /// sum: adds to the accumulator instead of replacing it. update: there is a gradient.
   bool adds = false;
+  Work work = {};
   std::vector<Access> accesses = {};
   /// earlier operations of other streams that have to be done first, by index
   std::vector<int> waits = {};

@@ -15,14 +15,49 @@ Access write(const ArenaRange& range) { return {range, true}; }
 StepState StepState::empty(const StepShape& shape) {
   return {.held = std::vector<int>(static_cast<std::size_t>(shape.param_slots), -1),
           .replicated_is_current = false,
-          .accumulated = std::vector<bool>(shape.units.size(), false)};
+          .accumulated = std::vector<bool>(shape.units.size(), false),
+          .whole = std::vector<bool>(shape.units.size(), false)};
 }
 
 StepBuilder::StepBuilder(const ArenaPlan& plan, StepState state) : plan_(plan), state_(std::move(state)) {}
 
 void StepBuilder::emit(Op operation) {
+  operation.work = work_of(operation);
   operations_.push_back(std::move(operation));
   order_.add(operations_);
+}
+
+Work StepBuilder::work_of(const Op& op) const {
+  const bool updates = op.kind == OpKind::update || op.kind == OpKind::average || op.kind == OpKind::add;
+  double touched = 0;
+  for (const Access& access : op.accesses)
+    touched += static_cast<double>(access.range.bytes) * (access.writes && updates ? 2 : 1);
+  switch (op.kind) {
+    case OpKind::forward:
+      return plan_.shape().units[static_cast<std::size_t>(op.unit)].forward;
+    case OpKind::backward:
+      return plan_.shape().units[static_cast<std::size_t>(op.unit)].backward;
+    case OpKind::network: {
+      Work sum;
+      for (int u = 0; u < chain(); ++u) {
+        const UnitShape& unit = plan_.shape().units[static_cast<std::size_t>(u)];
+        sum = sum + unit.forward + unit.backward;
+      }
+      return sum;
+    }
+    case OpKind::gather:
+    case OpKind::exchange: {
+      // of what becomes whole, or of what was found: all but this rank's own part
+      const ArenaRange& whole = op.kind == OpKind::gather ? op.accesses.back().range : op.accesses.front().range;
+      const double others = 1.0 - 1.0 / plan_.shape().world;
+      return {.product_flops = 0,
+              .attention_flops = 0,
+              .moved_bytes = 0,
+              .sent_bytes = others * static_cast<double>(whole.bytes)};
+    }
+    default:
+      return {.product_flops = 0, .attention_flops = 0, .moved_bytes = touched, .sent_bytes = 0};
+  }
 }
 
 void StepBuilder::take_input() {
@@ -83,13 +118,27 @@ void StepBuilder::backward(int unit, bool trains, int grad_slot, bool with_repli
     op.accesses.push_back(
         write(with_replicated_in_place ? plan_.gradient(plan_.shape().resident()) : plan_.replicated_gradients()));
   }
-  if (trains) {
-    op.in_place = is_alone() && !is_accumulated(unit);
-    if (!op.in_place) op.grad_slot = grad_slot;
-    op.accesses.push_back(write(op.in_place ? plan_.gradient(unit) : plan_.gradient_slot(grad_slot, unit)));
-  }
-  emit(op);
-  if (trains) reduce(unit, plan_.gradient_slot(grad_slot, unit), op.in_place ? -1 : grad_slot);
+  if (!trains) return emit(std::move(op));
+  op.in_place = is_alone() && !is_accumulated(unit);
+  op.is_whole = plan_.shape().adds_up_whole() && !state_.whole[static_cast<std::size_t>(unit)];
+  if (!op.in_place && !op.is_whole) op.grad_slot = grad_slot;
+  op.accesses.push_back(write(op.in_place   ? plan_.gradient(unit)
+                              : op.is_whole ? plan_.whole_gradient(unit)
+                                            : plan_.gradient_slot(grad_slot, unit)));
+  const bool in_place = op.in_place, is_whole = op.is_whole;
+  emit(std::move(op));
+  if (plan_.shape().adds_up_whole()) return add_up(unit, grad_slot, is_whole);
+  reduce(unit, plan_.gradient_slot(grad_slot, unit), in_place ? -1 : grad_slot);
+}
+
+void StepBuilder::add_up(int unit, int grad_slot, bool is_first) {
+  state_.whole[static_cast<std::size_t>(unit)] = true;
+  if (is_first) return;
+  emit({.kind = OpKind::add,
+        .unit = unit,
+        .micro = micro_,
+        .grad_slot = grad_slot,
+        .accesses = {read(plan_.gradient_slot(grad_slot, unit)), write(plan_.whole_gradient(unit))}});
 }
 
 void StepBuilder::backward_pass(const std::vector<bool>& trains) {
@@ -135,6 +184,7 @@ void StepBuilder::reduce(int unit, const ArenaRange& gradient, int grad_slot) {
 }
 
 void StepBuilder::manual(const std::vector<bool>& trains) {
+  TROUPE_CHECK(!plan_.shape().adds_up_whole(), "a manual backward has slots for all gradients");
   const auto is_trained = [&](int u) { return static_cast<bool>(trains[static_cast<std::size_t>(u)]); };
   Op op{.kind = OpKind::network, .micro = micro_, .accesses = {read(plan_.input(micro_))}};
   for (int u = 0; u < chain(); ++u) {
@@ -182,6 +232,11 @@ void StepBuilder::forward_only() {
 }
 
 void StepBuilder::vote() {
+  for (int u = 0; u < chain(); ++u) {
+    if (!state_.whole[static_cast<std::size_t>(u)]) continue;
+    reduce(u, plan_.whole_gradient(u), 0);
+    state_.whole[static_cast<std::size_t>(u)] = false;
+  }
   for (int u = 0; u < static_cast<int>(state_.accumulated.size()); ++u) {
     if (!is_accumulated(u)) continue;
     emit({.kind = OpKind::square,

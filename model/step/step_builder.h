@@ -17,6 +17,8 @@ struct StepState {
   bool replicated_is_current = false;
   /// of each unit: its accumulator holds gradients of this step
   std::vector<bool> accumulated;
+  /// of each unit: its whole gradient holds what this rank found in this step, and no sum over the ranks yet
+  std::vector<bool> whole;
 
   /// Nothing is held or accumulated.
   static StepState empty(const StepShape& shape);
@@ -60,6 +62,7 @@ class StepBuilder {
   bool is_accumulated(int unit) const { return state_.accumulated[static_cast<std::size_t>(unit)]; }
 
   void emit(Op operation);
+  Work work_of(const Op& operation) const;
   void take_input();
   void gather(int unit);
   void gather_replicated();
@@ -67,6 +70,8 @@ class StepBuilder {
   void backward_pass(const std::vector<bool>& trains);
   void backward(int unit, bool trains, int grad_slot, bool replicated_in_place);
   void manual(const std::vector<bool>& trains);
+  /// A backward's gradient becomes part of the whole one.
+  void add_up(int unit, int grad_slot, bool is_first);
   /// Where backward put a unit's gradient, to this rank's accumulator.
   void reduce(int unit, const ArenaRange& gradient, int grad_slot);
   bool replicated_in_place() const;

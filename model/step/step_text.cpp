@@ -16,6 +16,7 @@ std::string title(const Op& op, const ArenaPlan& plan) {
     text += fmt::format(" p{}", plan.slot_of(op.unit));
   if (op.grad_slot >= 0 && op.unit < plan.shape().chain) text += fmt::format(" g{}", op.grad_slot);
   if (op.in_place) text += " in place";
+  if (op.is_whole) text += " whole";
   return text;
 }
 

@@ -150,12 +150,13 @@ at::Tensor DitNetwork::block(std::int64_t index, const ParamView& params, const 
 }
 
 BlockProgram DitNetwork::block_program(std::int64_t index, const ParamView& params, const Carry& carry,
-                                       const Batch& batch, KeepLevel keep, const std::set<std::string>& trained) const {
+                                       const Batch& batch, RecomputeLevel level,
+                                       const std::set<std::string>& trained) const {
   const auto prefix = prefix_of(index);
   std::set<std::string> own;
   for (const auto& name : trained) own.insert(name.substr(prefix.size()));
   const auto shape = plan_of_block(index, carry, batch);
-  return {programs_->find(*shape, params, prefix, carry, keep, own), prefix};
+  return {programs_->find(*shape, params, prefix, carry, level, own), prefix};
 }
 
 Outputs DitNetwork::epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const {

@@ -68,7 +68,7 @@ class DitNetwork final : public Network {
   at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const override;
   /// On the CPU (model/wan/dit_program.h).
   BlockProgram block_program(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch,
-                             KeepLevel keep, const std::set<std::string>& trained) const override;
+                             RecomputeLevel level, const std::set<std::string>& trained) const override;
   Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const override;
 
   /// Where the batch's tokens stand.

@@ -135,11 +135,11 @@ bool can_be_recorded(const ParamView& params, const Carry& carry) {
 }
 
 /// All that a program depends on besides its plan.
-std::string key_of(const ParamView& params, const std::string& prefix, const Carry& carry, KeepLevel keep,
+std::string key_of(const ParamView& params, const std::string& prefix, const Carry& carry, RecomputeLevel level,
                    const std::set<std::string>& trained) {
   const auto dtype = carry.x.scalar_type();
   std::string key = fmt::format("{} {} {} {} {}", static_cast<int>(dtype), static_cast<int>(product_dtype(dtype)),
-                                static_cast<int>(keep), params.adapter_scale(), carry.x.size(0));
+                                static_cast<int>(level), params.adapter_scale(), carry.x.size(0));
   for (const auto index : {dit_conditioning::kText, dit_conditioning::kImage, dit_conditioning::kModulationRows}) {
     key += fmt::format(" {}", carry.conditioning[index].size(1));
   }
@@ -159,14 +159,14 @@ Graph record_block(const BlockPlan& plan, const ParamView& params, const std::st
 }
 
 std::shared_ptr<const UnitProgram> BlockPrograms::find(const BlockPlan& plan, const ParamView& params,
-                                                       const std::string& prefix, const Carry& carry, KeepLevel keep,
-                                                       const std::set<std::string>& trained) {
+                                                       const std::string& prefix, const Carry& carry,
+                                                       RecomputeLevel level, const std::set<std::string>& trained) {
   if (!can_be_recorded(params, carry)) return nullptr;
-  const std::pair key(&plan, key_of(params, prefix, carry, keep, trained));
+  const std::pair key(&plan, key_of(params, prefix, carry, level, trained));
   const std::lock_guard lock(mutex_);
   auto& program = programs_[key];
   if (!program) {
-    program = std::make_shared<const UnitProgram>(record_block(plan, params, prefix, carry), trained, keep);
+    program = std::make_shared<const UnitProgram>(record_block(plan, params, prefix, carry), trained, level);
   }
   return program;
 }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "model/program/graph.h"
-#include "model/program/keep_level.h"
+#include "model/program/recompute_level.h"
 #include "model/program/unit_program.h"
 #include "model/shard/network.h"
 #include "model/wan/dit_parts.h"
@@ -27,7 +27,8 @@ class BlockPrograms {
   /// where blocks run by autograd: not on a CPU, tensors that are not dense or of several dtypes. `plan` lives as long
   /// as this.
   std::shared_ptr<const UnitProgram> find(const BlockPlan& plan, const ParamView& params, const std::string& prefix,
-                                          const Carry& carry, KeepLevel keep, const std::set<std::string>& trained);
+                                          const Carry& carry, RecomputeLevel level,
+                                          const std::set<std::string>& trained);
 
  private:
   std::mutex mutex_;

@@ -7,20 +7,6 @@
 namespace troupe::model {
 namespace {
 
-SequenceLayout planned_layout(const ModelConfig& config, const WindowConfig& window, bool trimmed) {
-  SequenceLayout layout;
-  layout.frames = 1 + window.chunks * config.latent_frames_per_block;
-  layout.grid_rows = config.target_height / config.codec.stride_hw / 2;
-  layout.grid_cols = config.target_width / config.codec.stride_hw / 2;
-  layout.frames_per_block = config.latent_frames_per_block;
-  layout.blocks = window.chunks;
-  layout.actions_per_block = window.action_horizon;
-  layout.states_per_block = config.states_per_block;
-  layout.max_blocks = window.chunks;
-  layout.trimmed = trimmed;
-  return layout;
-}
-
 double visible_pairs(const std::vector<AttentionSegment>& segments) {
   double pairs = 0;
   for (const auto& segment : segments) {
@@ -29,12 +15,17 @@ double visible_pairs(const std::vector<AttentionSegment>& segments) {
   return pairs;
 }
 
+/// Attention of one block: of its own rows, and of `outputs` rows over the context.
+double attention_flops(const ModelConfig& config, double outputs, double pairs, double context) {
+  return 4 * (pairs + outputs * context) * to_double(config.dit.dim);
+}
+
 /// One block whose keys and values come from `rows` tokens and whose other work is done for `outputs` of them.
 double block_flops(const ModelConfig& config, double rows, double outputs, double pairs, double text, double image) {
   const double d = to_double(config.dit.dim), ffn = to_double(config.dit.ffn_dim);
-  const double self = 2 * d * d * (2 * rows + 2 * outputs) + 4 * pairs * d;
-  const double cross = 2 * d * d * 2 * outputs + 2 * (text + image) * 2 * d * d + 4 * outputs * (text + image) * d;
-  return self + cross + 4 * outputs * d * ffn;
+  const double self = 2 * d * d * (2 * rows + 2 * outputs);
+  const double cross = 2 * d * d * 2 * outputs + 2 * (text + image) * 2 * d * d;
+  return self + cross + 4 * outputs * d * ffn + attention_flops(config, outputs, pairs, text + image);
 }
 
 /// The prologue: patches of `video_rows` tokens, time MLPs of `time_rows`, context, actions and states.
@@ -59,25 +50,21 @@ double head_flops(const ModelConfig& config, const SequenceLayout& layout) {
          2 * to_double(layout.video_tokens()) * d * 4 * to_double(dit.out_dim);
 }
 
-/// Keys that attention reads as joined copies because they lie in several ranges.
-std::int64_t joined_keys(const std::vector<AttentionSegment>& segments) {
-  std::int64_t count = 0;
-  for (const auto& segment : segments) {
-    if (segment.keys.size() < 2) continue;
-    for (const auto& keys : segment.keys) count += keys.size();
-  }
-  return count;
-}
-
-/// Elements that one block's graph saves: per token its input, h1, q, k (raw and rotated), v, attention's result by
-/// segment and joined, y1, x1, h3, qc (raw and normed), both cross results and their sum, x2, h2, y2, u and gelu(u);
-/// joined keys and values; k (raw and normed) and v of the context.
-std::int64_t saved_elements(const DitConfig& dit, const SequenceLayout& run, std::int64_t context) {
-  return run.tokens() * (20 * dit.dim + 2 * dit.ffn_dim) + 2 * joined_keys(run.segments()) * dit.dim +
-         3 * context * dit.dim;
-}
-
 }  // namespace
+
+SequenceLayout planned_layout(const ModelConfig& config, const WindowConfig& window, bool trimmed) {
+  SequenceLayout layout;
+  layout.frames = 1 + window.chunks * config.latent_frames_per_block;
+  layout.grid_rows = config.target_height / config.codec.stride_hw / 2;
+  layout.grid_cols = config.target_width / config.codec.stride_hw / 2;
+  layout.frames_per_block = config.latent_frames_per_block;
+  layout.blocks = window.chunks;
+  layout.actions_per_block = window.action_horizon;
+  layout.states_per_block = config.states_per_block;
+  layout.max_blocks = window.chunks;
+  layout.trimmed = trimmed;
+  return layout;
+}
 
 double DitCost::forward_flops() const {
   double total = 0;
@@ -91,8 +78,7 @@ double DitCost::executed_forward_flops() const {
   return total;
 }
 
-DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int64_t bytes_per_element, bool trim,
-                 bool recompute) {
+DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int64_t bytes_per_element, bool trim) {
   const auto whole = planned_layout(config, window, false), run = planned_layout(config, window, trim);
   const auto patch_side = config.image_encoder.image_size / config.image_encoder.patch_size;
   const double text = to_double(config.text_encoder.max_length), image = to_double(1 + patch_side * patch_side);
@@ -106,7 +92,7 @@ DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int
   cost.executed_tokens = run.tokens();
   const auto units = dit_units(config);
   for (std::size_t i = 0; i < units.size(); ++i) {
-    DitUnitCost unit{units[i].name, units[i].layout_class, count_parameters(units[i]), {}, 0, 0};
+    DitUnitCost unit{units[i].name, units[i].layout_class, count_parameters(units[i]), {}, 0, 0, 0};
     for (const auto& spec : units[i].params) unit.numels.push_back(count_parameters({"", "", {spec}}));
     if (i == 0) {
       unit.forward_flops = embed_flops(config, whole, 2 * to_double(whole.video_tokens()), n, text, image);
@@ -117,22 +103,15 @@ DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int
     } else {
       const bool last = trim && i + 2 == units.size();
       unit.forward_flops = block_flops(config, n, n, visible_pairs(whole.segments()), text, image);
-      unit.executed_forward_flops = block_flops(config, rows, last ? output_rows : rows,
-                                                visible_pairs(last ? outputs : run.segments()), text, image);
+      const double pairs = visible_pairs(last ? outputs : run.segments()), queries = last ? output_rows : rows;
+      unit.executed_forward_flops = block_flops(config, rows, queries, pairs, text, image);
+      unit.executed_attention_flops = attention_flops(config, queries, pairs, text + image);
     }
     cost.units.push_back(std::move(unit));
   }
   const auto d = config.dit.dim, time_rows = 2 + run.blocks;
   const auto conditioning = (static_cast<std::int64_t>(text + image) + 7 * time_rows) * d;
-  cost.activation_bytes_per_sample =
-      bytes_per_element * ((config.dit.num_layers + 1) * run.tokens() * d + conditioning);
-  cost.workspace_bytes_per_sample = 2 * bytes_per_element * run.tokens() * (19 * d + 2 * config.dit.ffn_dim);
-  if (!recompute) {
-    const auto saved = saved_elements(config.dit, run, static_cast<std::int64_t>(text + image));
-    cost.activation_bytes_per_sample =
-        bytes_per_element * (config.dit.num_layers * saved + run.tokens() * d + conditioning);
-    cost.workspace_bytes_per_sample /= 2;  // gradients of one block
-  }
+  cost.activation_bytes_per_sample = bytes_per_element * (run.tokens() * d + conditioning);
   return cost;
 }
 

@@ -6,6 +6,7 @@
 
 #include "configs/data_config.h"
 #include "configs/model_config.h"
+#include "model/wan/sequence_layout.h"
 
 namespace troupe::model {
 
@@ -21,6 +22,8 @@ struct DitUnitCost {
   double forward_flops = 0;
   /// per sample, what DitNetwork runs with its options
   double executed_forward_flops = 0;
+  /// of these, attention's
+  double executed_attention_flops = 0;
 };
 
 /// Size and work of the transformer, for placement's ModelCost. What is frozen beside it: encoder_cost.h.
@@ -30,17 +33,18 @@ struct DitCost {
   std::int64_t tokens = 0;
   /// N' of the trimmed sequence: N less the clean tokens of the last block of frames
   std::int64_t executed_tokens = 0;
-  /// What forward keeps for backward: unit inputs and conditioning, and without recompute all that the blocks'
-  /// graphs save.
+  /// What the prologue leaves for the blocks and their backward: the residual stream and the conditioning. What the
+  /// blocks keep: model/wan/block_memory.h.
   std::int64_t activation_bytes_per_sample = 0;
-  /// one transformer block's recompute and backward (estimate)
-  std::int64_t workspace_bytes_per_sample = 0;
   double forward_flops() const;
   double executed_forward_flops() const;
 };
 
-/// `bytes_per_element` of activations: 4 for fp32, 2 for bf16. `recompute`: activation_checkpoint.mode is full.
+/// `bytes_per_element` of activations: 4 for fp32, 2 for bf16.
 DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int64_t bytes_per_element,
-                 bool trim = true, bool recompute = true);
+                 bool trim = true);
+
+/// The sequence of a job's windows.
+SequenceLayout planned_layout(const ModelConfig& config, const WindowConfig& window, bool trimmed);
 
 }  // namespace troupe::model

@@ -29,16 +29,15 @@ TEST_F(MemoryModelTest, ShardAndSlotBytesFollowTheTable) {
   ModelCost cost;
   cost.units = {testing::make_unit("a", "a", {1024}), testing::make_unit("b", "b", {4096})};
   cost.activation_bytes_per_sample = 10;
-  cost.workspace_bytes_per_sample = 5;
   cost.encoder_bytes = 7;
   cost.sample_bytes = 100;
   job.training.micro_batch_size = 3;
   const MemoryTable t = learner_memory(job, cost, 2, 9);
   const std::int64_t shard = (2048 + 4096) / 2;
   EXPECT_EQ(t.shard_bytes, shard * 16);
-  EXPECT_EQ(t.param_slot_bytes, 2 * 4096 * 4) << "three slots are clipped to two units";
-  EXPECT_EQ(t.grad_slot_bytes, 2 * 4096 * 4);
-  EXPECT_EQ(t.activation_bytes, 45);
+  EXPECT_EQ(t.param_slot_bytes, (2048 + 4096) * 4) << "three slots are one for each of two units";
+  EXPECT_EQ(t.grad_slot_bytes, (2 + 1) * 4096 * 4) << "and what the ranks sent of one";
+  EXPECT_EQ(t.activation_bytes, 30);
   EXPECT_EQ(t.encoder_bytes, 7);
   EXPECT_EQ(t.snapshot_bytes, shard * 12);
   EXPECT_EQ(t.feed_bytes, 900);
@@ -68,12 +67,43 @@ TEST_F(MemoryModelTest, FrozenUnitsKeepTheirValuesAndResidentOnesLieOnEveryRank)
   const MemoryTable t = learner_memory(job, cost, 2, 0);
   const std::int64_t frozen = (2048 + 4096) / 2, replicated = 4096;
   EXPECT_EQ(t.shard_bytes, frozen * 2 + replicated / 2 * 18);
-  EXPECT_EQ(t.param_slot_bytes, (2 * 4096 + replicated) * 2) << "slots are those of the chain's two units";
-  EXPECT_EQ(t.grad_slot_bytes, replicated * 4) << "no unit of the chain has gradients";
+  EXPECT_EQ(t.param_slot_bytes, (2048 + 4096 + replicated) * 2) << "slots are those of the chain's two units";
+  EXPECT_EQ(t.grad_slot_bytes, 2 * replicated * 4) << "no unit of the chain has gradients; one is as the ranks sent it";
   EXPECT_EQ(t.snapshot_bytes, replicated / 2 * 12) << "what is frozen is written from where it lies";
   cost.units[0].trainable = true;
-  EXPECT_EQ(learner_memory(job, cost, 2, 0).grad_slot_bytes, (2 * 2048 + replicated) * 4)
+  EXPECT_EQ(learner_memory(job, cost, 2, 0).grad_slot_bytes, (2 * 2048 + 2 * replicated) * 4)
       << "slots hold the largest unit that is trained";
+}
+TEST_F(MemoryModelTest, BlocksKeepWhatTheirLevelSaysAndShareOneWorkspace) {
+  ModelCost cost;
+  cost.units = {testing::make_unit("a", "a", {1024})};
+  testing::set_levels(cost, 5, {1000, 600, 200, 50}, 300);
+  const auto activations = [&](const std::string& mode, const std::vector<std::int64_t>& counts) {
+    job.activation_checkpoint = {.mode = mode, .counts = counts};
+    job.training.micro_batch_size = 2;
+    return learner_memory(job, cost, 1, 0).activation_bytes;
+  };
+  EXPECT_EQ(activations("none", {}), 2 * (4 * 1000 + 500 + 150));
+  EXPECT_EQ(activations("full", {}), 2 * (4 * 50 + 25 + 300));
+  EXPECT_EQ(activations("auto", {1, 0, 1, 3}), 2 * (500 + 200 + 3 * 50 + 300)) << "the last block recomputes least";
+}
+TEST_F(MemoryModelTest, ZeroTwoKeepsParametersWholeAndZeroOneGradientsToo) {
+  ModelCost cost;
+  cost.units = {testing::make_unit("a", "a", {2048}), testing::make_unit("b", "b", {8192}),
+                testing::make_unit("c", "c", {8192}), testing::make_unit("d", "d", {4096})};
+  const std::int64_t all = 2048 + 8192 + 8192 + 4096;
+  job.parallelism.mode = "zero3";
+  const MemoryTable zero3 = learner_memory(job, cost, 2, 0);
+  job.parallelism.mode = "zero2";
+  const MemoryTable zero2 = learner_memory(job, cost, 2, 0);
+  job.parallelism.mode = "zero1";
+  const MemoryTable zero1 = learner_memory(job, cost, 2, 0);
+  EXPECT_EQ(zero3.param_slot_bytes, 3 * 8192 * 4);
+  EXPECT_EQ(zero2.param_slot_bytes, all * 4);
+  EXPECT_EQ(zero1.param_slot_bytes, all * 4);
+  EXPECT_EQ(zero2.grad_slot_bytes, zero3.grad_slot_bytes);
+  EXPECT_EQ(zero1.grad_slot_bytes, (8192 + 8192 + all) * 4) << "one slot, one staging, and all";
+  EXPECT_EQ(zero1.shard_bytes, all / 2 * 12) << "accumulators lie in the whole gradients";
 }
 TEST_F(MemoryModelTest, FeedHoldsAStepAndThePrefetchedBatches) {
   job.data.prefetch_batches = 2;
@@ -87,9 +117,9 @@ TEST_F(MemoryModelTest, FeedHoldsTheRanksShareOfHeldOutWindows) {
 TEST_F(MemoryModelTest, FiveBillionParametersOnEightRanksMatchTheSpecification) {
   job.precision.param = "bf16";
   const MemoryTable t = learner_memory(job, testing::cost_5b(), 8, 0);
-  // ZeRO-3 (Rajbhandari et al. 2020), 5B, 8 ranks: 15 GB static with K=3, G=2.
+  // ZeRO-3 (Rajbhandari et al. 2020), 5B, 8 ranks: 15.2 GB static with K=3, G=2; and what the ranks sent of one unit.
   const double gb = static_cast<double>(t.shard_bytes + t.param_slot_bytes + t.grad_slot_bytes) / 1e9;
-  EXPECT_NEAR(gb, 15.2, 0.3);
+  EXPECT_NEAR(gb, 15.2 + 0.7, 0.3);
 }
 
 }  // namespace

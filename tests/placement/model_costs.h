@@ -35,12 +35,25 @@ inline ModelCost chain(std::int64_t layers, std::int64_t d, std::int64_t f, std:
   return cost;
 }
 
+/// Levels none, cheap, attention, full of blocks that keep so many bytes a sample.
+inline void set_levels(ModelCost& cost, std::int64_t blocks, const std::array<std::int64_t, 4>& kept,
+                       std::int64_t workspace) {
+  const std::array<double, 4> work = {0, 3e8, 8e9, 1e10};
+  cost.blocks = blocks;
+  cost.level_samples = 1;
+  for (std::size_t level = 0; level < kept.size(); ++level) {
+    cost.levels[level] = {.kept_bytes = kept[level],
+                          .last_kept_bytes = kept[level] / 2,
+                          .workspace_bytes = level == 0 ? workspace / 2 : workspace,
+                          .replay_work = work[level]};
+  }
+}
+
 /// About 0.2 M parameters.
 inline ModelCost tiny_cost() {
   ModelCost cost = chain(4, 48, 96, 50'000);
-  cost.activation_bytes_per_sample = 400'000;
-  cost.workspace_bytes_per_sample = 600'000;
-  cost.kept_bytes_per_sample = 2'500'000;
+  cost.activation_bytes_per_sample = 100'000;
+  set_levels(cost, 4, {525'000, 350'000, 150'000, 75'000}, 600'000);
   cost.encoder_bytes = 3'000'000;
   cost.sample_bytes = 700'000;
   cost.decoder_bytes = std::int64_t{96} << 20;
@@ -50,9 +63,8 @@ inline ModelCost tiny_cost() {
 /// Sizes of the 5B model, with the bytes of a step that recomputes every transformer block.
 inline ModelCost cost_5b() {
   ModelCost cost = chain(30, 3072, 14'336, 129'000'000);
-  cost.activation_bytes_per_sample = 180'000'000;
-  cost.workspace_bytes_per_sample = 350'000'000;
-  cost.kept_bytes_per_sample = 4'200'000'000;
+  cost.activation_bytes_per_sample = 10'000'000;
+  set_levels(cost, 30, {158'000'000, 99'000'000, 22'000'000, 5'600'000}, 350'000'000);
   cost.encoder_bytes = 12'700'000'000;
   cost.sample_bytes = 17'000'000;
   cost.decoder_bytes = std::int64_t{400} << 20;
@@ -61,9 +73,8 @@ inline ModelCost cost_5b() {
 
 inline ModelCost cost_14b() {
   ModelCost cost = chain(40, 5120, 13'824, 330'000'000);
-  cost.activation_bytes_per_sample = 6'500'000'000;
-  cost.workspace_bytes_per_sample = 8'000'000'000;
-  cost.kept_bytes_per_sample = 123'000'000'000;
+  cost.activation_bytes_per_sample = 300'000'000;
+  set_levels(cost, 40, {3'970'000'000, 2'560'000'000, 650'000'000, 160'000'000}, 8'000'000'000);
   cost.encoder_bytes = 12'700'000'000;
   cost.sample_bytes = 68'000'000;
   cost.decoder_bytes = std::int64_t{600} << 20;

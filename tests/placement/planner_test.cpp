@@ -134,7 +134,9 @@ TEST_F(PlannerTest, RecomputesOnlyWhereKeepingEverythingDoesNotFit) {
   EXPECT_LT(recomputed.learner_memory.activation_bytes, kept.learner_memory.activation_bytes);
   job.activation_checkpoint.mode = "auto";
   ModelCost cost = testing::tiny_cost();
-  cost.kept_bytes_per_sample = std::int64_t{1} << 40;
+  for (std::size_t level = 0; level < 3; ++level) cost.levels[level].kept_bytes = std::int64_t{1} << 40;
+  cost.levels[0].last_kept_bytes = cost.levels[1].last_kept_bytes = cost.levels[2].last_kept_bytes = std::int64_t{1}
+                                                                                                     << 40;
   const Plan forced = plan_or_fail(cluster_of("cpu16-64G"), job, cost);
   EXPECT_EQ(forced.activation_checkpoint, "full");
   EXPECT_EQ(forced.learner_memory.activation_bytes, recomputed.learner_memory.activation_bytes);

@@ -2,14 +2,39 @@
 
 #include <ATen/ATen.h>
 
+#include <limits>
+
+#include "placement/recompute_plan.h"
+#include "placement/sharding.h"
+
 namespace troupe::workers {
+
+namespace {
+
+/// As many as the engine has units.
+constexpr int kSlotForEveryUnit = std::numeric_limits<int>::max();
+
+/// Of the prologue, the blocks and the head. The first blocks recompute most, since theirs lies longest.
+std::vector<RecomputeLevel> recompute_levels(const JobConfig& config) {
+  const BlockCounts counts = block_counts(config.activation_checkpoint, config.model.dit.num_layers);
+  const bool keeps_all = counts.front() == config.model.dit.num_layers;
+  std::vector<RecomputeLevel> levels = {keeps_all ? RecomputeLevel::none : RecomputeLevel::full};
+  for (std::size_t level = counts.size(); level-- > 0;) {
+    for (std::int64_t i = 0; i < counts[level]; ++i) levels.push_back(static_cast<RecomputeLevel>(level));
+  }
+  return levels;
+}
+
+}  // namespace
 
 EngineOptions job_engine_options(const JobConfig& config) {
   return {.param_dtype = config.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
-          .param_slots = static_cast<int>(config.parallelism.param_slots),
+          .param_slots = keeps_parameters(config.parallelism) ? kSlotForEveryUnit
+                                                              : static_cast<int>(config.parallelism.param_slots),
           .grad_slots = static_cast<int>(config.parallelism.grad_slots),
+          .whole_gradients = config.parallelism.mode == "zero1",
           .clip_grad_norm = config.training.clip_grad_norm,
-          .recompute = config.activation_checkpoint.mode != "none",
+          .recompute = recompute_levels(config),
           .adamw = {.beta1 = config.optimizer.betas.at(0),
                     .beta2 = config.optimizer.betas.at(1),
                     .eps = config.optimizer.eps,

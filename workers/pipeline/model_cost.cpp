@@ -3,10 +3,12 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <array>
 
 #include "data/sample/sample.h"
 #include "env/block_layout.h"
 #include "model/shard/flat_layout.h"
+#include "model/wan/block_memory.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/encoder_cost.h"
 #include "model/wan/lora.h"
@@ -51,13 +53,35 @@ ModelCost policy_cost(const PolicyNet& policy) {
   return cost;
 }
 
+/// What a transformer block keeps, works in and repeats at each level of activation_checkpoint.
+void add_levels(ModelCost& cost, const JobConfig& job, const DitCost& dit) {
+  const bool is_bf16 = job.precision.param == "bf16";
+  const std::int64_t samples = job.training.micro_batch_size;
+  const auto memory = block_memory(job.model, job.data.window, is_bf16 ? at::kBFloat16 : at::kFloat, samples);
+  const DitUnitCost& block = dit.units.at(1);
+  const auto all = static_cast<double>(samples) * block.executed_forward_flops;
+  const auto attention = static_cast<double>(samples) * block.executed_attention_flops;
+  // norms, activations and rotations read and write about 12 rows of the width and 2 of the feed-forward layer a token
+  const std::int64_t moved = samples * dit.executed_tokens * (12 * job.model.dit.dim + 2 * job.model.dit.ffn_dim);
+  const double cheap = 10.0 * static_cast<double>(moved * (is_bf16 ? 2 : 4));
+  const std::array<double, 4> work = {0, cheap, cheap + all - attention, cheap + all};
+  cost.blocks = job.model.dit.num_layers;
+  cost.level_samples = samples;
+  for (std::size_t level = 0; level < memory.size(); ++level) {
+    cost.levels[level] = {.kept_bytes = memory[level].kept_bytes,
+                          .last_kept_bytes = memory[level].last_kept_bytes,
+                          .workspace_bytes = memory[level].workspace_bytes,
+                          .replay_work = work[level]};
+  }
+}
+
 /// The policy's units, and demonstrations in the memory of their readers.
 Result<ModelCost> imitation_model_cost(const JobConfig& job) {
   TROUPE_ASSIGN(const Agent agent, make_agent(job));
   TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
   ModelCost cost = policy_cost(*agent.policy);
   cost.sample_bytes = data->layout().bytes;
-  cost.kept_bytes_per_sample = cost.activation_bytes_per_sample = cost.sample_bytes + (std::int64_t{64} << 10);
+  cost.activation_bytes_per_sample = cost.sample_bytes + (std::int64_t{64} << 10);
   cost.decoder_bytes = (std::int64_t{128} << 20) + data->resident_bytes();
   return cost;
 }
@@ -72,7 +96,6 @@ Result<ModelCost> rl_model_cost(const JobConfig& job) {
   // units.
   cost.activation_bytes_per_sample =
       item.bytes / std::max<std::int64_t>(1, item.calls * item.rows) + (std::int64_t{64} << 10);
-  cost.kept_bytes_per_sample = cost.activation_bytes_per_sample;
   cost.sample_bytes = item.bytes;
   cost.block_bytes = make_block_layout(agent.spec(), shape.rows, shape.chunk).bytes;
   // Simulators hold their environments, rollout workers three versions of the weights and the slots; both LibTorch
@@ -87,8 +110,7 @@ Result<ModelCost> model_cost(const JobConfig& job) {
   if (is_imitation(job)) return imitation_model_cost(job);
   if (job.job.kind == JobKind::rl) return rl_model_cost(job);
   const std::int64_t element_bytes = job.precision.param == "bf16" ? 2 : 4;
-  const DitCost dit = dit_cost(job.model, job.data.window, element_bytes, /*trim=*/true, /*recompute=*/true);
-  const DitCost kept = dit_cost(job.model, job.data.window, element_bytes, /*trim=*/true, /*recompute=*/false);
+  const DitCost dit = dit_cost(job.model, job.data.window, element_bytes);
   ModelCost cost;
   TROUPE_ASSIGN(const std::vector<UnitSpec> chain, trained_chain(job.model));
   const std::vector<UnitSpec> units = state_units(chain);
@@ -97,8 +119,7 @@ Result<ModelCost> model_cost(const JobConfig& job) {
     cost.units.push_back(unit_cost(units[u], replicated, replicated ? 0 : dit.units[u].executed_forward_flops));
   }
   cost.activation_bytes_per_sample = dit.activation_bytes_per_sample;
-  cost.workspace_bytes_per_sample = dit.workspace_bytes_per_sample;
-  cost.kept_bytes_per_sample = kept.activation_bytes_per_sample + kept.workspace_bytes_per_sample;
+  add_levels(cost, job, dit);
   const EncoderCost encoders = encoder_cost(job.model, job.data.window, job.precision.encoders == "bf16" ? 2 : 4);
   TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model));
   TROUPE_ASSIGN(const SampleLayout item, item_layout(job));

@@ -56,7 +56,7 @@ inline UnitViews by_name(const std::vector<UnitSpec>& units, const std::vector<P
 /// Loss, metrics and gradients through the engine's generic unit.
 inline MicroResult run_tape(const Network& network, const std::vector<ParamView>& params, const Batch& batch,
                             double weight, const std::vector<ParamView>& gradients) {
-  UnitTape tape(network, batch, weight, TapeMode::recompute);
+  UnitTape tape(network, batch, weight, std::array{RecomputeLevel::full});
   const int units = static_cast<int>(network.units().size());
   for (int u = 0; u < units; ++u) tape.forward(u, params[static_cast<std::size_t>(u)]);
   const auto result = tape.result();

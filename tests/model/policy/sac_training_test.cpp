@@ -61,7 +61,7 @@ void run_update(Engine& engine, const PolicyNet& net, const std::vector<Batch>& 
 EngineOptions options_of(const PolicyNet& net) {
   EngineOptions options;
   options.param_slots = options.grad_slots = static_cast<int>(net.units().size());
-  options.recompute = false;
+  options.recompute = {RecomputeLevel::none};
   options.clip_grad_norm = 0;
   options.adamw = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0};
   return options;
@@ -93,7 +93,7 @@ TEST(SacTrainingTest, OneSlotEachAndRecomputationTrainToTheSameBits) {
   auto options = options_of(*net);
   const auto kept = train_on(1, options, net, c);
   options.param_slots = options.grad_slots = 1;
-  options.recompute = true;
+  options.recompute = {RecomputeLevel::full};
   EXPECT_TRUE(train_on(1, options, net, c) == kept);
 }
 

@@ -22,9 +22,10 @@ at::Tensor draw(at::IntArrayRef sizes, double phase) {
 
 void expect_same(const ProgramCase& c) {
   const auto want = testing::run_function(c);
-  for (const auto keep : {KeepLevel::all, KeepLevel::inputs}) {
+  for (const auto level :
+       {RecomputeLevel::none, RecomputeLevel::cheap, RecomputeLevel::attention, RecomputeLevel::full}) {
     UnitMemory memory;
-    const auto got = testing::run_program(c, c.program(keep), memory);
+    const auto got = testing::run_program(c, c.program(level), memory);
     testing::expect_near(got.y, want.y, kExact, "result");
     testing::expect_near(got.dx, want.dx, kExact, "gradient of x");
     for (std::size_t i = 0; i < want.conditioning.size(); ++i)
@@ -59,7 +60,7 @@ TEST(ProgramOperationsTest, LinearOfAConditioningAddsToItsSum) {
   expect_same(c);
   // a second unit adds to what the first has left
   UnitMemory memory;
-  const auto program = c.program(KeepLevel::all);
+  const auto program = c.program(RecomputeLevel::none);
   const UnitInputs inputs{c.x, c.conditioning, c.parameters, ""};
   const auto once = testing::run_program(c, program, memory);
   std::vector<at::Tensor> sums{once.conditioning[0].clone()};

@@ -43,7 +43,7 @@ struct ProgramCase {
     graph.set_output(record(graph, in, shared, ids));
     return graph;
   }
-  UnitProgram program(KeepLevel keep) const { return {graph(), names(), keep}; }
+  UnitProgram program(RecomputeLevel level) const { return {graph(), names(), level}; }
 };
 
 /// What a forward and a backward with the gradient `seed` of the result give.

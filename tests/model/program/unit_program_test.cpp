@@ -58,12 +58,15 @@ void expect_same_bits(const testing::CaseResult& got, const testing::CaseResult&
 TEST(UnitProgramTest, KeepingRecomputingRunningTwiceAndThreadsGiveTheSameBits) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     const auto c = unit(dtype);
-    const auto kept = c.program(KeepLevel::all), recomputed = c.program(KeepLevel::inputs);
-    UnitMemory memory, other;
+    const auto kept = c.program(RecomputeLevel::none);
+    UnitMemory memory;
     const auto want = testing::run_program(c, kept, memory);
     expect_same_bits(testing::run_program(c, kept, memory), want, "twice");
     expect_same_bits(testing::run_program(c, kept, memory, 5), want, "another place");
-    expect_same_bits(testing::run_program(c, recomputed, other), want, "recomputed");
+    for (const auto level : {RecomputeLevel::cheap, RecomputeLevel::attention, RecomputeLevel::full}) {
+      UnitMemory other;
+      expect_same_bits(testing::run_program(c, c.program(level), other), want, std::string(enum_name(level)));
+    }
     for (const int threads : {1, 2, 3, 5}) {
       set_num_threads(threads);
       expect_same_bits(testing::run_program(c, kept, memory), want, std::to_string(threads) + " threads");
@@ -74,7 +77,7 @@ TEST(UnitProgramTest, KeepingRecomputingRunningTwiceAndThreadsGiveTheSameBits) {
 
 TEST(UnitProgramTest, AFrozenParameterHasNoGradientAndCostsNoOperation) {
   const auto c = unit(at::kFloat);
-  const UnitProgram whole = c.program(KeepLevel::inputs), frozen(c.graph(), {"a", "b"}, KeepLevel::inputs);
+  const UnitProgram whole = c.program(RecomputeLevel::full), frozen(c.graph(), {"a", "b"}, RecomputeLevel::full);
   EXPECT_LT(frozen.backward_pass().operations.size(), whole.backward_pass().operations.size());
   UnitMemory memory;
   const auto want = testing::run_program(c, whole, memory);
@@ -90,7 +93,7 @@ TEST(UnitProgramTest, AFrozenParameterHasNoGradientAndCostsNoOperation) {
 
 TEST(UnitProgramTest, OnlyWhatTheBackwardReadsIsReplayedOrKept) {
   const auto c = unit(at::kFloat);
-  const auto kept = c.program(KeepLevel::all), recomputed = c.program(KeepLevel::inputs);
+  const auto kept = c.program(RecomputeLevel::none), recomputed = c.program(RecomputeLevel::full);
   // the second product and the last sum lead to nothing that the backward reads
   const auto forward = kept.forward_pass().operations.size(), backward = kept.backward_pass().operations.size();
   EXPECT_EQ(recomputed.backward_pass().operations.size(), backward + forward - 2);
@@ -101,7 +104,7 @@ TEST(UnitProgramTest, OnlyWhatTheBackwardReadsIsReplayedOrKept) {
 
 TEST(UnitProgramTest, TensorsOfAnotherShapeAreRefusedByName) {
   auto c = unit(at::kFloat);
-  const auto program = c.program(KeepLevel::all);
+  const auto program = c.program(RecomputeLevel::none);
   UnitMemory memory;
   const auto w1 = c.parameters.at("w1");
   c.parameters["w1"] = w1.narrow(0, 0, 3);
@@ -133,7 +136,7 @@ TEST(UnitProgramTest, AWarmMemoryIsNotAllocatedAgain) {
   set_product_form(ProductForm::widened);
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     const auto c = unit(dtype);
-    const auto program = c.program(KeepLevel::all);
+    const auto program = c.program(RecomputeLevel::none);
     UnitMemory memory;
     auto result = testing::run_program(c, program, memory);
     const auto bytes = memory.bytes();

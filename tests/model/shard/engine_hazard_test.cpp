@@ -45,7 +45,8 @@ TEST(EngineHazardTest, AThousandPartsInRandomLegalOrderChangeNoBit) {
         .world = 1 + static_cast<int>(seed % 3), .micro_batches = 1 + static_cast<int>(seed % 2), .steps = 3};
     run.options.param_slots = 1 + static_cast<int>(seed % 4);
     run.options.grad_slots = 1 + static_cast<int>(seed / 4 % 3);
-    run.options.recompute = seed / 12 % 2 == 0;
+    run.options.recompute = {seed / 12 % 2 == 0 ? RecomputeLevel::full : RecomputeLevel::none};
+    run.options.whole_gradients = seed % 5 == 4;
     if (seed / 24 % 2 == 1) run.options.param_dtype = at::kBFloat16;
     const auto in_order = train(run);
     const auto shuffled = train_shuffled(run, seed, overtakings);

@@ -59,7 +59,7 @@ TEST(EngineParityTest, TwoThreadRanksAreBitEqualToOneRankThatAccumulatesTwo) {
 TEST(EngineParityTest, KeptGraphsTrainLikeRecomputedOnesForAnyNumberOfSlots) {
   TrainingRun run{.world = 2, .micro_batches = 2, .steps = 6};
   const auto recomputed = train(run);
-  run.options.recompute = false;
+  run.options.recompute = {RecomputeLevel::none};
   for (const int slots : {1, 2, 3, 64}) {
     run.options.param_slots = slots;
     const auto kept = train(run);
@@ -67,6 +67,36 @@ TEST(EngineParityTest, KeptGraphsTrainLikeRecomputedOnesForAnyNumberOfSlots) {
     EXPECT_EQ(kept.norms, recomputed.norms) << slots << " slots";
     EXPECT_TRUE(kept.state == recomputed.state) << slots << " slots";
   }
+}
+
+TEST(EngineParityTest, WhatRanksKeepWholeChangesNoBitWithoutAccumulation) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    TrainingRun run{.world = 2, .steps = 6};
+    run.options.param_dtype = dtype;
+    const auto zero3 = train(run);
+    run.options.param_slots = 64;
+    EXPECT_TRUE(train(run).state == zero3.state) << "zero2";
+    run.options.whole_gradients = true;
+    const auto zero1 = train(run);
+    EXPECT_EQ(zero1.losses, zero3.losses);
+    EXPECT_TRUE(zero1.state == zero3.state) << "zero1";
+    run.options.param_slots = 1;
+    EXPECT_TRUE(train(run).state == zero3.state) << "whole gradients alone";
+  }
+}
+
+TEST(EngineParityTest, GradientsThatAreAddedUpWholeAreThoseOfEveryMicroBatchSummed) {
+  TrainingRun run{.world = 2, .micro_batches = 3, .steps = 10};
+  const auto zero3 = train(run);
+  run.options.whole_gradients = true;
+  const auto zero1 = train(run);
+  for (std::size_t step = 0; step < zero3.losses.size(); ++step)
+    EXPECT_NEAR(zero1.losses[step], zero3.losses[step], 1e-6 * std::abs(zero3.losses[step]));
+  // the sums of a rank that is alone have one order whatever the mode
+  run.world = 1;
+  const auto alone = train(run);
+  run.options.whole_gradients = false;
+  EXPECT_TRUE(alone.state == train(run).state);
 }
 
 TEST(EngineParityTest, TwoRunsOnThreadRanksAreBitEqual) {

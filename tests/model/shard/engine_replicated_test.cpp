@@ -126,9 +126,12 @@ TEST(EngineResidentTest, SlotsAndRanksChangeNoBit) {
     run.options.param_slots = slots;
     EXPECT_TRUE(train(run).state == reference.state) << slots;
   }
-  const auto two = train({.world = 2, .steps = 4, .network = kAdapted});
-  EXPECT_EQ(two.losses, reference.losses);
-  EXPECT_TRUE(two.state == reference.state);
+  TrainingRun two{.world = 2, .steps = 4, .network = kAdapted};
+  const auto zero3 = train(two);
+  EXPECT_EQ(zero3.losses, reference.losses);
+  EXPECT_TRUE(zero3.state == reference.state);
+  two.options.whole_gradients = true;
+  EXPECT_TRUE(train(two).state == reference.state);
 }
 
 TEST(EngineResidentTest, TwoHalvesEqualTheWholeAndAnotherWorldLoadsTheSameBits) {

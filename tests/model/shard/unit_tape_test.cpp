@@ -16,7 +16,8 @@ namespace {
 std::map<std::string, at::Tensor> tape_gradients(const Network& network,
                                                  const std::map<std::string, at::Tensor>& parameters,
                                                  const Batch& batch, double weight, at::ScalarType dtype,
-                                                 MicroResult* result = nullptr, TapeMode mode = TapeMode::recompute) {
+                                                 MicroResult* result = nullptr,
+                                                 RecomputeLevel level = RecomputeLevel::full) {
   std::vector<ParamView> params, gradients;
   std::map<std::string, at::Tensor> all;
   for (const auto& unit : network.units()) {
@@ -28,7 +29,7 @@ std::map<std::string, at::Tensor> tape_gradients(const Network& network,
       gradients.back().set(param.name, all[param.name]);
     }
   }
-  UnitTape tape(network, batch, weight, mode);
+  UnitTape tape(network, batch, weight, {&level, 1});
   const int units = static_cast<int>(network.units().size());
   for (int u = 0; u < units; ++u) tape.forward(u, params[static_cast<std::size_t>(u)]);
   for (int u = units - 1; u >= 0; --u)
@@ -77,8 +78,9 @@ TEST(UnitTapeTest, KeptGraphsGiveTheBitsOfRecomputedOnes) {
     MicroResult recomputed_result, kept_result;
     const auto batch = chain_batch(4);
     const auto recomputed =
-        tape_gradients(network, plain.parameters(), batch, 0.5, dtype, &recomputed_result, TapeMode::recompute);
-    const auto kept = tape_gradients(network, plain.parameters(), batch, 0.5, dtype, &kept_result, TapeMode::keep);
+        tape_gradients(network, plain.parameters(), batch, 0.5, dtype, &recomputed_result, RecomputeLevel::full);
+    const auto kept =
+        tape_gradients(network, plain.parameters(), batch, 0.5, dtype, &kept_result, RecomputeLevel::none);
     EXPECT_EQ(kept_result.loss, recomputed_result.loss);
     for (const auto& [name, want] : recomputed) EXPECT_TRUE(at::equal(kept.at(name), want)) << name;
   }
@@ -105,7 +107,7 @@ TEST(UnitTapeTest, KeptGraphsReadSlotsThatHeldOtherUnitsInBetween) {
       std::memcpy(slot.data_ptr<float>() + entry.offset, value.data_ptr(), value.nbytes());
     }
   };
-  UnitTape tape(network, batch, 1.0, TapeMode::keep);
+  UnitTape tape(network, batch, 1.0, std::array{RecomputeLevel::none});
   const int units = static_cast<int>(layouts.size());
   for (int u = 0; u < units; ++u) gather(u), tape.forward(u, views[static_cast<std::size_t>(u)]);
   for (int u = units - 1; u >= 0; --u) {

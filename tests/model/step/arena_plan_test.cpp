@@ -8,18 +8,34 @@ namespace troupe::model {
 namespace {
 
 TEST(ArenaPlanTest, BytesFollowTheFormulas) {
-  StepShape shape = chain_shape({4096, 8192, 2048}, /*world=*/2, /*param_slots=*/3, /*grad_slots=*/2);
+  StepShape shape = chain_shape({4096, 8192, 2048}, /*world=*/2, /*param_slots=*/2, /*grad_slots=*/2);
   shape.param_bytes = 2;
   const ArenaPlan plan(shape);
   const std::int64_t shard = (4096 + 8192 + 2048) / 2;
   for (const ArenaKind arena : {ArenaKind::master, ArenaKind::m, ArenaKind::v, ArenaKind::gradient})
     EXPECT_EQ(plan.bytes(arena), 4 * shard);
   EXPECT_EQ(plan.bytes(ArenaKind::copy), 2 * shard);
-  EXPECT_EQ(plan.bytes(ArenaKind::slots), 3 * 8192 * 2);
+  EXPECT_EQ(plan.bytes(ArenaKind::slots), 2 * 8192 * 2);
   EXPECT_EQ(plan.bytes(ArenaKind::gradient_slots), 2 * 8192 * 4);
   EXPECT_EQ(plan.bytes(ArenaKind::staging), 8192 * 4);
   EXPECT_EQ(plan.bytes(ArenaKind::snapshot), 12 * shard);
   EXPECT_EQ(plan.bytes(ArenaKind::frozen) + plan.bytes(ArenaKind::replicated), 0);
+}
+
+TEST(ArenaPlanTest, SlotsForAllUnitsHaveTheirSizes) {
+  const ArenaPlan plan(chain_shape({4096, 8192, 2048}, 2, 3, 1));
+  EXPECT_EQ(plan.bytes(ArenaKind::slots), (4096 + 8192 + 2048) * 4);
+  EXPECT_EQ(plan.parameters(2).begin, (4096 + 8192) * 4);
+}
+
+TEST(ArenaPlanTest, AccumulatorsLieInGradientsThatAreAddedUpWhole) {
+  StepShape shape = chain_shape({4096, 8192, 2048}, 2, 3, 1);
+  shape.whole_gradients = true;
+  shape.rank = 1;
+  const ArenaPlan plan(shape);
+  EXPECT_EQ(plan.bytes(ArenaKind::gradient), 0);
+  EXPECT_EQ(plan.bytes(ArenaKind::gradient_slots), (8192 + 4096 + 8192 + 2048) * 4) << "one slot, and all";
+  EXPECT_EQ(plan.gradient(1).begin, plan.whole_gradient(1).begin + 8192 / 2 * 4);
 }
 
 TEST(ArenaPlanTest, ARankThatIsAloneHasNeitherSlotsNorStaging) {

@@ -52,6 +52,8 @@ WholeStep random_step(std::uint64_t seed) {
   for (int u = 0; u < chain; ++u) sizes.push_back(world * 1024 * draws.between(0, 3));
   StepShape shape = chain_shape(sizes, world, draws.between(1, chain), draws.between(1, 4));
   shape.param_bytes = draws.chance(50) ? 4 : 2;
+  shape.rank = draws.between(0, world - 1);
+  shape.whole_gradients = draws.chance(30);
   const bool is_adapted = draws.chance(30);
   for (int u = 0; u < chain; ++u) {
     UnitShape& unit = shape.units[static_cast<std::size_t>(u)];
@@ -70,7 +72,7 @@ WholeStep random_step(std::uint64_t seed) {
   const auto trained = [&](int unit) { return shape.units[static_cast<std::size_t>(unit)].keep == UnitKeep::trained; };
   int num_trained = 0;
   for (int u = 0; u < chain; ++u) num_trained += trained(u);
-  const bool is_manual = draws.chance(20);
+  const bool is_manual = !shape.whole_gradients && draws.chance(20);
   if (is_manual) {
     shape.param_slots = chain;
     shape.grad_slots = std::max(shape.grad_slots, num_trained);

@@ -45,12 +45,26 @@ struct TapeRun {
   NamedTensors gradients;
 };
 
+/// Of the prologue, the blocks and the head.
+const std::vector<std::vector<RecomputeLevel>> kLevels = {
+    {RecomputeLevel::none},
+    {RecomputeLevel::cheap},
+    {RecomputeLevel::attention},
+    {RecomputeLevel::full, RecomputeLevel::attention, RecomputeLevel::cheap, RecomputeLevel::none}};
+
+std::string text_of(const std::vector<RecomputeLevel>& levels) {
+  std::string text;
+  for (const auto level : levels) text += std::string(enum_name(level)) + " ";
+  return text;
+}
+
 /// Which parameters are differentiated.
 enum class Trained { all, replicated, all_but_blocks };
 
 /// One micro-batch; `memory` null: the tape's own. Gradients start as NaN so that a miss shows.
-TapeRun run_tape(const Network& network, const NamedTensors& parameters, const Batch& batch, TapeMode mode,
-                 Trained trained = Trained::all, UnitMemory* memory = nullptr) {
+TapeRun run_tape(const Network& network, const NamedTensors& parameters, const Batch& batch,
+                 const std::vector<RecomputeLevel>& levels, Trained trained = Trained::all,
+                 UnitMemory* memory = nullptr) {
   TapeRun run;
   std::vector<ParamView> params, gradients;
   for (const auto& unit : network.units()) {
@@ -68,10 +82,10 @@ TapeRun run_tape(const Network& network, const NamedTensors& parameters, const B
     for (const auto& spec : unit.params) add(spec, whole);
     for (const auto& spec : unit.replicated) add(spec, trained != Trained::all_but_blocks);
   }
-  UnitTape tape(network, batch, 0.5, mode, memory);
+  UnitTape tape(network, batch, 0.5, levels, memory);
   const int units = static_cast<int>(network.units().size());
   for (int u = 0; u < units; ++u) tape.forward(u, params[static_cast<std::size_t>(u)]);
-  if (mode != TapeMode::forward_only) {
+  if (!levels.empty()) {
     for (int u = units - 1; u >= 0; --u)
       tape.backward(u, params[static_cast<std::size_t>(u)], gradients[static_cast<std::size_t>(u)]);
   }
@@ -162,7 +176,7 @@ TEST_P(DitProgramTest, ABlockAndAllItsGradientsMatchAutogradInF64) {
       gradients[name] = at::full(tensor.sizes(), std::nan(""), at::kDouble);
     }
     UnitMemory memory;
-    const auto [program, prefix] = network.block_program(index, view, leaf_carry, batch, KeepLevel::all, names);
+    const auto [program, prefix] = network.block_program(index, view, leaf_carry, batch, RecomputeLevel::none, names);
     ASSERT_NE(program, nullptr);
     const UnitInputs inputs{leaf_carry.x, leaf_carry.conditioning, view.tensors(), prefix};
     std::vector<at::Tensor> sums(carry.conditioning.size());
@@ -184,11 +198,12 @@ TEST_P(DitProgramTest, LossAndGradientsMatchTheTapeInF32) {
   const auto network = GetParam().network();
   const auto parameters = GetParam().parameters(at::kFloat);
   const auto batch = GetParam().batch(at::kFloat);
-  const auto want = run_tape(ByAutograd(network), parameters, batch, TapeMode::recompute, trained());
-  const auto got = run_tape(network, parameters, batch, TapeMode::recompute, trained());
+  const auto want = run_tape(ByAutograd(network), parameters, batch, {RecomputeLevel::full}, trained());
+  const auto got = run_tape(network, parameters, batch, {RecomputeLevel::full}, trained());
   expect_close(got, want, 2e-6);
-  expect_same_bits(run_tape(network, parameters, batch, TapeMode::keep, trained()), got, "kept");
-  EXPECT_EQ(run_tape(network, parameters, batch, TapeMode::forward_only, trained()).loss, got.loss);
+  for (const auto& levels : kLevels)
+    expect_same_bits(run_tape(network, parameters, batch, levels, trained()), got, text_of(levels));
+  EXPECT_EQ(run_tape(network, parameters, batch, {}, trained()).loss, got.loss);
 }
 
 TEST_P(DitProgramTest, Bf16GradientsPointTheWayOfTheTapes) {
@@ -198,11 +213,12 @@ TEST_P(DitProgramTest, Bf16GradientsPointTheWayOfTheTapes) {
   const auto form = product_form();
   for (const auto tried : {ProductForm::native, ProductForm::widened}) {
     set_product_form(tried);
-    const auto want = run_tape(ByAutograd(network), parameters, batch, TapeMode::recompute, trained());
-    const auto got = run_tape(network, parameters, batch, TapeMode::recompute, trained());
+    const auto want = run_tape(ByAutograd(network), parameters, batch, {RecomputeLevel::full}, trained());
+    const auto got = run_tape(network, parameters, batch, {RecomputeLevel::full}, trained());
     EXPECT_NEAR(got.loss, want.loss, 2e-3 * std::abs(want.loss));
     EXPECT_GE(cosine(got, want), 0.999);
-    expect_same_bits(run_tape(network, parameters, batch, TapeMode::keep, trained()), got, "kept");
+    for (const auto& levels : kLevels)
+      expect_same_bits(run_tape(network, parameters, batch, levels, trained()), got, text_of(levels));
   }
   set_product_form(form);
 }
@@ -216,13 +232,13 @@ TEST(DitProgramsTest, ThreadsAndAWarmMemoryChangeNoBit) {
     const auto network = shape.network();
     const auto parameters = shape.parameters(dtype);
     const auto batch = shape.batch(dtype);
-    const auto want = run_tape(network, parameters, batch, TapeMode::keep);
+    const auto want = run_tape(network, parameters, batch, {RecomputeLevel::none});
     UnitMemory memory;
     std::int64_t bytes = 0;
     for (const int threads : {1, 2, 3, 5}) {
       set_num_threads(threads);
-      const auto mode = threads == 3 ? TapeMode::recompute : TapeMode::keep;
-      expect_same_bits(run_tape(network, parameters, batch, mode, Trained::all, &memory), want,
+      const auto level = threads == 3 ? RecomputeLevel::full : RecomputeLevel::none;
+      expect_same_bits(run_tape(network, parameters, batch, {level}, Trained::all, &memory), want,
                        std::to_string(threads) + " threads");
       if (threads == 3) bytes = memory.bytes();
     }
@@ -236,8 +252,8 @@ TEST(DitProgramsTest, AFrozenBlockHandsGradientsDownAndHasNoneOfItsOwn) {
   const auto network = shape.network();
   const auto parameters = shape.parameters(at::kFloat);
   const auto batch = shape.batch(at::kFloat);
-  const auto all = run_tape(network, parameters, batch, TapeMode::keep);
-  const auto some = run_tape(network, parameters, batch, TapeMode::keep, Trained::all_but_blocks);
+  const auto all = run_tape(network, parameters, batch, {RecomputeLevel::none});
+  const auto some = run_tape(network, parameters, batch, {RecomputeLevel::none}, Trained::all_but_blocks);
   EXPECT_LT(some.gradients.size(), all.gradients.size());
   for (const auto& [name, gradient] : some.gradients) EXPECT_TRUE(at::equal(gradient, all.gradients.at(name))) << name;
 }
@@ -247,10 +263,10 @@ TEST(DitProgramsTest, AnObjectiveMayFreezeABlockAfterItsForward) {
   const auto network = shape.network();
   const auto parameters = shape.parameters(at::kFloat);
   const auto batch = shape.batch(at::kFloat);
-  const auto all = run_tape(network, parameters, batch, TapeMode::keep);
+  const auto all = run_tape(network, parameters, batch, {RecomputeLevel::none});
   std::vector<ParamView> views;
   for (const auto& unit : network.units()) views.push_back(testing::view_of(unit, testing::recording(parameters)));
-  UnitTape tape(network, batch, 0.5, TapeMode::keep);
+  UnitTape tape(network, batch, 0.5, std::array{RecomputeLevel::none});
   for (int u = 0; u < 4; ++u) tape.forward(u, views[static_cast<std::size_t>(u)]);
   for (int u = 3; u > 0; --u) tape.backward(u, views[static_cast<std::size_t>(u)], {});
   ParamView embed;
@@ -266,13 +282,13 @@ TEST(DitProgramsTest, AProgramIsRecordedOnceForBlocksOfOneShape) {
   const auto parameters = shape.parameters(at::kFloat);
   const auto batch = shape.batch(at::kFloat);
   const auto carry = network.prologue(testing::view_of(network.units()[0], parameters), batch);
-  const auto program = [&](std::int64_t index, KeepLevel keep) {
+  const auto program = [&](std::int64_t index, RecomputeLevel level) {
     const auto view = testing::view_of(network.units()[static_cast<std::size_t>(index) + 1], parameters);
-    return network.block_program(index, view, carry, batch, keep, {}).program;
+    return network.block_program(index, view, carry, batch, level, {}).program;
   };
-  EXPECT_EQ(program(0, KeepLevel::all), program(1, KeepLevel::all));
-  EXPECT_EQ(program(0, KeepLevel::all), program(0, KeepLevel::all));
-  EXPECT_NE(program(0, KeepLevel::all), program(0, KeepLevel::inputs));
+  EXPECT_EQ(program(0, RecomputeLevel::none), program(1, RecomputeLevel::none));
+  EXPECT_EQ(program(0, RecomputeLevel::none), program(0, RecomputeLevel::none));
+  EXPECT_NE(program(0, RecomputeLevel::none), program(0, RecomputeLevel::full));
 }
 
 }  // namespace

@@ -15,8 +15,7 @@ namespace {
 Result<void> share(Collective& group, std::map<std::string, double>& metrics) {
   std::vector<double> values;
   for (const auto& [name, value] : metrics) values.push_back(value);
-  TROUPE_TRY(group.broadcast(
-      {.data = values.data(), .count = static_cast<std::int64_t>(values.size()), .dtype = DType::f64}, 0));
+  TROUPE_TRY(group.broadcast(std::as_writable_bytes(std::span(values)), 0));
   std::size_t i = 0;
   for (auto& [name, value] : metrics) value = values[i++];
   return {};

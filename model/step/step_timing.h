@@ -1,0 +1,48 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/step/op.h"
+
+namespace troupe::model {
+
+/// How fast a rank does each kind of work. Rates of a machine that was not measured are assumptions.
+struct StepRates {
+  /// FLOP/s
+  double products = 0, attention = 0;
+  /// bytes/s of a rank's memory, and to other ranks
+  double memory = 0, link = 0;
+  /// seconds that every operation takes besides
+  double launch = 0;
+};
+
+/// One operation in time, in seconds from the step's begin.
+struct TimedOp {
+  double begin = 0, end = 0;
+};
+
+/// A step that was played on rates.
+struct StepTiming {
+  std::vector<TimedOp> operations;
+  double seconds = 0;
+  /// seconds that each stream works, by OpStream
+  std::array<double, kOpStreams> busy{};
+  /// seconds in which neither compute nor the optimizer works: they wait for what ranks send
+  double exposed_communication = 0;
+  /// of compute's and the optimizer's work: seconds of products, of attention, of moving bytes
+  double products = 0, attention = 0, moving = 0;
+  /// operations by index, each of which began when the one before it ended, from the step's begin to its end
+  std::vector<int> critical_path;
+};
+
+/// A discrete-event run: a stream's operations follow each other, and each begins when what it waits for has ended.
+/// Streams do not slow each other down. Of an operation: its products, attention and bytes one after the other. Every
+/// kind of work that the step has needs a rate. Pure.
+StepTiming time_step(std::span<const Op> operations, const StepRates& rates);
+
+/// The same as a Chrome trace (JSON, microseconds), a track for each stream: chrome://tracing or ui.perfetto.dev.
+std::string to_chrome_trace(const StepTiming& timing, std::span<const Op> operations, const ArenaPlan& plan);
+
+}  // namespace troupe::model

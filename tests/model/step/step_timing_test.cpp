@@ -1,0 +1,103 @@
+#include "model/step/step_timing.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/model/step/random_step.h"
+
+namespace troupe::model {
+namespace {
+
+constexpr StepRates kRates{.products = 100, .attention = 50, .memory = 1000, .link = 10, .launch = 0};
+
+Op op_on(OpStream stream, const Work& work, std::vector<int> waits = {}) {
+  Op op{
+      .kind = stream == OpStream::compute ? OpKind::forward : OpKind::gather, .stream = stream, .unit = 0, .micro = 0};
+  op.work = work;
+  op.waits = std::move(waits);
+  return op;
+}
+
+TEST(StepTimingTest, AnOperationTakesTheTimesOfItsWorkAndALaunch) {
+  StepRates rates = kRates;
+  rates.launch = 0.5;
+  const std::vector<Op> operations = {op_on(OpStream::compute, {200, 100, 3000, 0})};
+  const auto timing = time_step(operations, rates);
+  EXPECT_DOUBLE_EQ(timing.seconds, 0.5 + 2 + 2 + 3);
+  EXPECT_DOUBLE_EQ(timing.products, 2);
+  EXPECT_DOUBLE_EQ(timing.attention, 2);
+  EXPECT_DOUBLE_EQ(timing.moving, 3);
+}
+
+TEST(StepTimingTest, StreamsRunBesideEachOtherAndWaitWhereTheySay) {
+  const std::vector<Op> operations = {
+      op_on(OpStream::gather, {0, 0, 0, 30}),         // 0 to 3
+      op_on(OpStream::compute, {100, 0, 0, 0}),       // 0 to 1, beside it
+      op_on(OpStream::compute, {100, 0, 0, 0}, {0}),  // 3 to 4: 2 s of waiting
+      op_on(OpStream::gather, {0, 0, 0, 5}),          // 3 to 3.5, hidden
+      op_on(OpStream::compute, {50, 0, 0, 0}, {3}),   // 4 to 4.5
+      op_on(OpStream::reduce, {0, 0, 0, 10}, {4}),    // 4.5 to 5.5: behind all that computes
+  };
+  const auto timing = time_step(operations, kRates);
+  EXPECT_DOUBLE_EQ(timing.operations[2].begin, 3);
+  EXPECT_DOUBLE_EQ(timing.operations[4].end, 4.5);
+  EXPECT_DOUBLE_EQ(timing.seconds, 5.5);
+  EXPECT_DOUBLE_EQ(timing.exposed_communication, 2 + 1);
+  EXPECT_THAT(timing.critical_path, ::testing::ElementsAre(0, 2, 4, 5));
+  EXPECT_DOUBLE_EQ(timing.busy[static_cast<std::size_t>(OpStream::compute)], 2.5);
+}
+
+TEST(StepTimingTest, EveryOperationOfEveryStepHasATime) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const auto step = random_step(seed);
+    const auto timing = time_step(step.operations, kRates);
+    double last_end = 0;
+    for (std::size_t i = 0; i < step.operations.size(); ++i) {
+      ASSERT_LE(timing.operations[i].begin, timing.operations[i].end);
+      for (const int wait : step.operations[i].waits)
+        ASSERT_GE(timing.operations[i].begin, timing.operations[static_cast<std::size_t>(wait)].end);
+      last_end = std::max(last_end, timing.operations[i].end);
+    }
+    EXPECT_EQ(timing.seconds, last_end);
+    // the critical path has no gaps
+    double at = 0;
+    for (const int op : timing.critical_path) {
+      ASSERT_EQ(timing.operations[static_cast<std::size_t>(op)].begin, at) << "seed " << seed;
+      at = timing.operations[static_cast<std::size_t>(op)].end;
+    }
+    EXPECT_EQ(at, timing.seconds);
+  }
+}
+
+TEST(StepTimingDeathTest, WorkWithoutARateIsADefect) {
+  const std::vector<Op> operations = {op_on(OpStream::gather, {0, 0, 0, 30})};
+  EXPECT_DEATH(time_step(operations, {.products = 1, .attention = 1, .memory = 1}), "bytes to send needs a rate");
+}
+
+TEST(StepTimingTest, TheTraceHasEveryOperationOnItsStreamsTrack) {
+  const auto step = random_step(3);
+  const auto timing = time_step(step.operations, kRates);
+  const auto trace = nlohmann::json::parse(to_chrome_trace(timing, step.operations, *step.plan));
+  std::size_t operations = 0, names = 0;
+  for (const auto& event : trace.at("traceEvents")) {
+    operations += event.at("ph") == "X";
+    names += event.at("ph") == "M";
+  }
+  EXPECT_EQ(operations, step.operations.size());
+  EXPECT_EQ(names, kOpStreams);
+}
+
+TEST(StepTimingTest, MoreSlotsHideMoreOfTheGathers) {
+  double before = 1e9;
+  for (const int slots : {1, 2, 3, 6}) {
+    StepShape shape = chain_shape(std::vector<std::int64_t>(6, 4096), 2, slots, 2);
+    for (UnitShape& unit : shape.units) unit.forward = {1e5, 0, 0, 0}, unit.backward = {2e5, 0, 0, 0};
+    const auto timing = time_step(whole_step(shape, 1).operations, kRates);
+    EXPECT_LE(timing.exposed_communication, before);
+    before = timing.exposed_communication;
+  }
+}
+
+}  // namespace
+}  // namespace troupe::model

@@ -1,0 +1,132 @@
+#include "workers/pipeline/step_prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "model/wan/model_cost.h"
+#include "placement/known_devices.h"
+#include "placement/memory_model.h"
+#include "placement/planner.h"
+#include "placement/recompute_plan.h"
+
+namespace troupe::workers {
+namespace {
+
+/// Bytes/s of a device's memory by its datasheet.
+std::optional<double> memory_rate(const std::string& device) {
+  if (device == "H100") return 3.35e12;
+  if (device == "H200") return 4.8e12;
+  return std::nullopt;
+}
+
+/// What ranks of that device are assumed to reach; docs/learner-engine.md#prediction has where each is from.
+std::optional<StepRates> rates_of(const std::string& device, std::int64_t tokens, bool is_one_node) {
+  const auto memory = memory_rate(device);
+  if (!memory) return std::nullopt;
+  constexpr std::int64_t kLongSequence = 4096;
+  return StepRates{.products = 700e12,
+                   .attention = tokens >= kLongSequence ? 450e12 : 200e12,
+                   .memory = 0.85 * *memory,
+                   .link = is_one_node ? 370e9 : 45e9,
+                   .launch = 20e-6};
+}
+
+const PlannedActor& first_learner(const Plan& plan) {
+  return *std::find_if(plan.actors.begin(), plan.actors.end(), [](const auto& a) { return a.role == "learner"; });
+}
+
+bool is_one_node(const Plan& plan) {
+  std::set<std::int64_t> nodes;
+  for (const PlannedActor& actor : plan.actors) {
+    if (actor.role == "learner") nodes.insert(actor.node);
+  }
+  return nodes.size() == 1;
+}
+
+}  // namespace
+
+Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const ModelCost& cost, const Plan& plan) {
+  using Nothing = std::optional<StepPrediction>;
+  const PlannedActor& learner = first_learner(plan);
+  if (learner.devices.empty() || job.job.kind != JobKind::sft || cost.blocks == 0) return Nothing();
+  const auto& node = plan.nodes[static_cast<std::size_t>(learner.node)];
+  const std::string& device = node.devices[static_cast<std::size_t>(learner.devices.front())].model;
+  const DitCost dit = dit_cost(job.model, job.data.window, gathered_bytes_per_param(job));
+  const auto rates = rates_of(device, dit.executed_tokens, is_one_node(plan));
+  const auto peak = bf16_peak_tflops(device);
+  if (!rates || !peak || job.precision.param != "bf16") return Nothing();
+  StepPrediction prediction{.device = device, .step = {}, .timing = {}, .rates = *rates};
+  TROUPE_ASSIGN(prediction.step, planned_step(job, cost, plan));
+  prediction.timing = time_step(prediction.step.operations, *rates);
+  const double seconds = prediction.timing.seconds;
+  prediction.samples_per_second = static_cast<double>(plan.batch.micro * plan.batch.accumulation) / seconds;
+  prediction.peak = *peak * 1e12;
+  prediction.mfu = 3 * dit.forward_flops() * prediction.samples_per_second / prediction.peak;
+  double done = 0;
+  for (const Op& op : prediction.step.operations) done += op.work.product_flops + op.work.attention_flops;
+  prediction.hfu = done / seconds / prediction.peak;
+  return Nothing(std::move(prediction));
+}
+
+Result<std::vector<PredictedPlan>> predicted_plans(const ClusterSnapshot& cluster, const JobConfig& job,
+                                                   const ModelCost& cost) {
+  const bool frees_mode = job.parallelism.mode == "auto";
+  const bool frees_levels = job.activation_checkpoint.mode == "auto" && job.activation_checkpoint.counts.empty();
+  const std::vector<std::string> modes =
+      frees_mode ? std::vector<std::string>{"zero1", "zero2", "zero3"} : std::vector{job.parallelism.mode};
+  const std::vector<std::string> levels = frees_levels
+                                              ? std::vector<std::string>{"auto", "none", "cheap", "attention", "full"}
+                                              : std::vector{job.activation_checkpoint.mode};
+  std::vector<PredictedPlan> plans;
+  for (const std::string& mode : modes) {
+    for (const std::string& level : levels) {
+      JobConfig variant = job;
+      variant.parallelism.mode = mode;
+      variant.activation_checkpoint.mode = level;
+      auto outcome = make_plan(cluster, variant, cost);
+      auto* plan = std::get_if<Plan>(&outcome);
+      const auto is_known = [&](const PredictedPlan& known) {
+        return known.plan.sharding == plan->sharding && recompute_text(known.plan) == recompute_text(*plan);
+      };
+      if (plan == nullptr || std::any_of(plans.begin(), plans.end(), is_known)) continue;
+      TROUPE_ASSIGN(auto prediction, predict_step(variant, cost, *plan));
+      if (!prediction) return std::vector<PredictedPlan>();
+      plans.push_back({std::move(*plan), std::move(*prediction)});
+    }
+  }
+  std::stable_sort(plans.begin(), plans.end(), [](const PredictedPlan& a, const PredictedPlan& b) {
+    return a.prediction.samples_per_second > b.prediction.samples_per_second;
+  });
+  return plans;
+}
+
+std::string to_text(const std::vector<PredictedPlan>& plans) {
+  if (plans.empty()) return {};
+  const StepPrediction& best = plans.front().prediction;
+  const StepTiming& timing = best.timing;
+  const auto share = [&](double seconds) { return 100 * seconds / timing.seconds; };
+  const double own = timing.products + timing.attention + timing.moving + timing.exposed_communication;
+  std::string text = fmt::format(
+      "  predicted     {:.2f} samples/s per {} with features from the cache, {:.2f} s a step: MFU {:.1f} %, HFU {:.1f} "
+      "% "
+      "of {:.0f} TFLOP/s (datasheet)\n"
+      "  predicted     products {:.0f} %, attention {:.0f} %, memory traffic {:.0f} %, exposed communication {:.0f} % "
+      "({:.0f} ms), launches {:.0f} %\n"
+      "  predicted     at assumed rates, not measured: products {:.0f} and attention {:.0f} TFLOP/s, memory {:.2f} "
+      "TB/s, "
+      "links {:.0f} GB/s\n",
+      best.samples_per_second, best.device, timing.seconds, 100 * best.mfu, 100 * best.hfu, best.peak / 1e12,
+      share(timing.products), share(timing.attention), share(timing.moving), share(timing.exposed_communication),
+      1e3 * timing.exposed_communication, std::max(0.0, share(timing.seconds - own)), best.rates.products / 1e12,
+      best.rates.attention / 1e12, best.rates.memory / 1e12, best.rates.link / 1e9);
+  for (std::size_t i = 1; i < std::min<std::size_t>(plans.size(), 4); ++i) {
+    text += fmt::format("  predicted     {} {}: {:.2f} samples/s, recompute {}\n",
+                        i == 1 ? "next:" : "then:", plans[i].plan.sharding, plans[i].prediction.samples_per_second,
+                        recompute_text(plans[i].plan));
+  }
+  return text;
+}
+
+}  // namespace troupe::workers

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/job_config.h"
+#include "model/step/step_timing.h"
+#include "placement/plan.h"
+#include "workers/pipeline/planned_step.h"
+
+namespace troupe::workers {
+
+/// How fast a plan's learners would be. Nothing here was measured: the rates are assumptions
+/// (docs/learner-engine.md#prediction).
+struct StepPrediction {
+  /// "H200"
+  std::string device;
+  PlannedStep step;
+  StepTiming timing;
+  StepRates rates;
+  /// of one rank, with features from the cache
+  double samples_per_second = 0;
+  /// of the datasheet's dense bf16 peak, FLOP/s: 3 times the nominal forward; and of what is run, recompute included
+  double peak = 0, mfu = 0, hfu = 0;
+};
+
+/// Nothing for learners on cores, on a device without known rates, or of a job without a printed step
+/// (planned_step). Errors: those of planned_step.
+Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const ModelCost& cost, const Plan& plan);
+
+/// A feasible plan, and how fast it would be.
+struct PredictedPlan {
+  Plan plan;
+  StepPrediction prediction;
+};
+
+/// The plans that parallelism.mode and activation_checkpoint allow where they are auto, fastest first; those of others
+/// alone. Empty where nothing can be predicted.
+Result<std::vector<PredictedPlan>> predicted_plans(const ClusterSnapshot& cluster, const JobConfig& job,
+                                                   const ModelCost& cost);
+
+/// Lines for a plan's table, each of which says that it is predicted: rate, MFU, where the time goes, and the next
+/// three.
+std::string to_text(const std::vector<PredictedPlan>& plans);
+
+}  // namespace troupe::workers
