@@ -20,11 +20,11 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 
 // What the units amount to on one of `world` ranks.
 struct Elements {
-  std::int64_t trained = 0, frozen = 0;           // of this rank's shards
-  std::int64_t largest = 0, largest_trained = 0;  // padded units of the chain
-  std::int64_t all = 0, all_trained = 0;          // padded units of the chain, together
-  std::int64_t replicated = 0;                    // padded, whole
-  std::int64_t chain_units = 0;
+  std::int64_t trained = 0, frozen = 0;             // of this rank's shards
+  std::int64_t largest = 0, largest_trained = 0;    // padded units of the chain
+  std::int64_t all = 0, all_trained = 0;            // padded units of the chain, together
+  std::int64_t replicated = 0;                      // padded, whole
+  std::int64_t chain_units = 0, trained_units = 0;  // of the chain
 };
 
 Elements count_elements(const ModelCost& cost, std::int64_t world) {
@@ -40,6 +40,7 @@ Elements count_elements(const ModelCost& cost, std::int64_t world) {
     elements.all += padded;
     elements.largest = std::max(elements.largest, padded);
     if (!unit.trainable) continue;
+    ++elements.trained_units;
     elements.all_trained += padded;
     elements.largest_trained = std::max(elements.largest_trained, padded);
   }
@@ -89,7 +90,7 @@ std::int64_t block_bytes(const JobConfig& job, const ModelCost& cost) {
 std::int64_t gradient_slots(const JobConfig& job, const ModelCost& cost, std::int64_t world) {
   if (world > 1 && job.parallelism.mode == "zero1") return 1;
   const std::int64_t wanted = job.parallelism.grad_slots;
-  return world > 1 || wanted >= count_elements(cost, world).chain_units ? wanted : 1;
+  return world > 1 || wanted >= count_elements(cost, world).trained_units ? wanted : 1;
 }
 
 MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world,

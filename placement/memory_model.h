@@ -45,7 +45,7 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world, std::int64_t slots_in_feed);
 
 /// G of one learner rank: `parallelism.grad_slots`; 1 in mode zero1, and of a rank that is alone, unless that is enough
-/// for all units.
+/// for all units that are trained.
 std::int64_t gradient_slots(const JobConfig& job, const ModelCost& cost, std::int64_t world);
 
 /// Bytes of state per trained parameter and world: 16 or 18.

@@ -26,6 +26,7 @@ void Engine::attach(Collective& collective) {
   if (!core_.memory || collective.rank() != core_.rank || collective.world() != core_.world) {
     has_state_ = false;
     parts_.clear();
+    plans_.clear();
     executor_.reset();
     core_.memory.reset();
     core_.rank = collective.rank();
@@ -43,8 +44,9 @@ ObjectivePlan& Engine::plan_of(const Network* objective) {
   for (const auto& plan : plans_) {
     if (&plan->network() == &wanted) return *plan;
   }
-  return *plans_.emplace_back(std::make_unique<ObjectivePlan>(core_.network->units(), wanted, core_.options.param_slots,
-                                                              core_.options.grad_slots));
+  const StepShape& shape = core_.memory->plan.shape();
+  return *plans_.emplace_back(
+      std::make_unique<ObjectivePlan>(core_.network->units(), wanted, shape.param_slots, shape.grad_slots));
 }
 
 Result<void> Engine::check_ready(const char* what) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/check.h"
 
@@ -58,8 +59,6 @@ StepShape EngineMemory::shape_for(int ranks) const {
                   .param_slots = options.param_slots,
                   .grad_slots = options.whole_gradients ? 1 : options.grad_slots,
                   .whole_gradients = options.whole_gradients};
-  // alone, one gradient is added up before the next is made, but where all are made at once
-  if (shape.is_alone() && shape.grad_slots < shape.chain) shape.grad_slots = 1;
   for (std::size_t u = 0; u < units.size(); ++u) {
     shape.units.push_back({.name = units[u].name,
                            .padded = layouts[u].padded(ranks),
@@ -67,6 +66,11 @@ StepShape EngineMemory::shape_for(int ranks) const {
                            .source = source_of[u] ? static_cast<int>(*source_of[u]) : -1,
                            .has_replicated = !units[u].replicated.empty()});
   }
+  // alone, one gradient is added up before the next is made, but where all are made at once
+  const auto chain = std::span(shape.units).first(static_cast<std::size_t>(shape.chain));
+  const auto is_trained = [](const UnitShape& unit) { return unit.keep == UnitKeep::trained; };
+  if (shape.is_alone() && shape.grad_slots < std::count_if(chain.begin(), chain.end(), is_trained))
+    shape.grad_slots = 1;
   return shape;
 }
 

@@ -94,7 +94,7 @@ TEST_F(ProfileRunTest, ReinforcementLearningShowsSimulatorsAndThePolicy) {
   expect_end(end, 0, {"profile of steps 2 to 3: "});
   const Trace trace(dir_ / "runs/latest/profile/trace.json");
   EXPECT_THAT(trace.names("learner/0"),
-              IsSupersetOf({"step", "collect", "update", "forward and backward", "optimizer", "publish weights"}));
+              IsSupersetOf({"step", "collect", "update", "network", "optimizer", "publish weights"}));
   EXPECT_THAT(trace.names("rollout/0"), Contains("policy call")) << "a thread of the controller's process";
   EXPECT_THAT(trace.names("env/0"), IsSupersetOf({"env step"}));
 }

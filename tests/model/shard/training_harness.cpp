@@ -27,7 +27,7 @@ Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<doub
   for (std::int64_t step = run.first_step; step < run.first_step + run.steps; ++step) {
     double loss = 0;
     for (int j = 0; j < run.micro_batches; ++j) {
-      const auto batch = chain_batch(step * per_step + j * run.world + engine.rank());
+      const auto batch = run.batch(step * per_step + j * run.world + engine.rank());
       TROUPE_ASSIGN(const auto micro, engine.accumulate(batch, weight, j == 0));
       loss += micro.loss * weight;
     }

@@ -36,8 +36,10 @@ struct TrainingRun {
   double lr = 1e-2;
   EngineOptions options{.clip_grad_norm = 0.5,
                         .adamw = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01}};
-  std::shared_ptr<const Network> network = nullptr;  ///< null: ChainNetwork(); takes chain_batch()
-  const StateSource* resume = nullptr;               ///< null: initialise with seed 11
+  std::shared_ptr<const Network> network = nullptr;  ///< null: ChainNetwork()
+  /// Global micro-batch, by number.
+  std::function<Batch(std::int64_t)> batch = [](std::int64_t number) { return chain_batch(number); };
+  const StateSource* resume = nullptr;  ///< null: initialise with seed 11
   JoinRank join = nullptr;
   /// Makes rank r's device, on its thread; null: the host's.
   std::function<std::unique_ptr<device::Device>(int rank)> device = nullptr;
