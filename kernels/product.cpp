@@ -24,17 +24,12 @@ constexpr double kSmallWork = 4194304.0;
 constexpr double kLargeWork = 4294967296.0;
 constexpr double kLeastShare = 0.85;
 
-/// Part of the threads' time in which they have tiles, when all tiles take as long.
-double busy_share(std::int64_t tiles, std::int64_t threads) {
-  return static_cast<double>(tiles) / static_cast<double>(threads * ((tiles + threads - 1) / threads));
-}
-
 /// How good a grid is: the share over 2 to kMostThreads threads, few counting most, less what its tiles lose to copies
 /// of their operands (measured: about 12 rows' and columns' worth).
 double score(const TileGrid& grid, double m, double n, double work) {
   double mean = 0, weights = 0, least = 1;
   for (std::int64_t threads = 2; threads <= kMostThreads; ++threads) {
-    const double share = busy_share(grid.count(), threads), weight = 1.0 / static_cast<double>(threads * threads);
+    const double share = grid.busy_share(threads), weight = 1.0 / static_cast<double>(threads * threads);
     mean += share * weight;
     weights += weight;
     least = std::min(least, share);

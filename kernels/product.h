@@ -37,6 +37,10 @@ at::ScalarType product_dtype(at::ScalarType dtype) noexcept;
 struct TileGrid {
   std::int64_t rows = 1, cols = 1;
   std::int64_t count() const { return rows * cols; }
+  /// Part of the threads' time in which they have tiles, when all tiles take as long.
+  double busy_share(std::int64_t threads) const {
+    return static_cast<double>(count()) / static_cast<double>(threads * ((count() + threads - 1) / threads));
+  }
   bool operator==(const TileGrid&) const = default;
 };
 /// The grid of a product [m, k] x [k, n]. One tile below 2^22 multiplications; else the grid that loses least between

@@ -8,12 +8,11 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 
+#include "bench/support/bench_options.h"
 #include "bench/support/failures.h"
-#include "bench/support/result_file.h"
 #include "kernels/product.h"
 #include "kernels/threads.h"
 
@@ -58,7 +57,7 @@ double seconds_of(const std::function<void()>& work, int times) {
 struct Row {
   Shape shape;
   TileGrid grid;
-  Series tiles_gflops, library_gflops;
+  Series tiles_gflops, whole_gflops;
 };
 
 Row measure(const Shape& s, at::ScalarType dtype, const Options& options) {
@@ -87,13 +86,9 @@ Row measure(const Shape& s, at::ScalarType dtype, const Options& options) {
     const double first = ours_first ? on_ours(times) : on_library(times);
     const double second = ours_first ? on_library(times) : on_ours(times);
     row.tiles_gflops.values.push_back(work / (ours_first ? first : second) / 1e9);
-    row.library_gflops.values.push_back(work / (ours_first ? second : first) / 1e9);
+    row.whole_gflops.values.push_back(work / (ours_first ? second : first) / 1e9);
   }
   return row;
-}
-
-double busy_share(std::int64_t tiles, std::int64_t threads) {
-  return static_cast<double>(tiles) / static_cast<double>(threads * ((tiles + threads - 1) / threads));
 }
 
 std::string table_of(const std::vector<Row>& rows, const std::string& dtype, const std::string& model) {
@@ -104,13 +99,12 @@ std::string table_of(const std::vector<Row>& rows, const std::string& dtype, con
       model, dtype);
   double logs = 0, least = 1e9;
   for (const Row& row : rows) {
-    const Series over = ratio(row.tiles_gflops, row.library_gflops);
+    const Series over = ratio(row.tiles_gflops, row.whole_gflops);
     double share = 1;
-    for (std::int64_t threads = 2; threads <= 16; ++threads)
-      share = std::min(share, busy_share(row.grid.count(), threads));
+    for (std::int64_t threads = 2; threads <= 16; ++threads) share = std::min(share, row.grid.busy_share(threads));
     text += fmt::format("| {} x {} x {} | {} x {} | {} | {} | {} | {:.2f} | {:.2f} |\n", row.shape.m, row.shape.n,
-                        row.shape.k, row.grid.rows, row.grid.cols, row.tiles_gflops.text(0), row.library_gflops.text(0),
-                        over.text(2), share, busy_share(row.grid.count(), 32));
+                        row.shape.k, row.grid.rows, row.grid.cols, row.tiles_gflops.text(0), row.whole_gflops.text(0),
+                        over.text(2), share, row.grid.busy_share(32));
     logs += std::log(over.median());
     least = std::min(least, over.median());
   }
@@ -160,11 +154,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Products in tiles against the library's own threads"};
   app.add_option("--threads", options.threads, "of both sides")->check(CLI::PositiveNumber);
   app.add_option("--rounds", options.rounds, "timed runs of each shape")->check(CLI::PositiveNumber);
-  app.add_option("--dtype", options.dtypes, "fp32, bf16 or both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"fp32", "bf16"}));
-  app.add_option("--out", options.out, "result file (Markdown)")->check(troupe::bench::refuse_dirty_tree);
-  app.add_flag("--short", options.is_short, "one short round of small shapes: checks that the benchmark still runs");
+  troupe::bench::add_dtype_option(app, options.dtypes);
+  troupe::bench::add_result_options(app, options.out, options.is_short);
   CLI11_PARSE(app, argc, argv);
   if (options.is_short) options.rounds = 1;
   return troupe::bench::exit_status("bench_kernels_product_tiles", 2, [&] {

@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 
 #include "bench/model/dit_programs.h"
 #include "bench/model/product_recorder.h"
 #include "bench/model/tensor_memory.h"
+#include "bench/support/bench_options.h"
 #include "bench/support/failures.h"
 
 namespace troupe::bench {
@@ -102,11 +102,8 @@ int main(int argc, char** argv) {
   CLI::App app{"The DiT against its own products and a plain program"};
   app.add_option("--layers", options.size.num_layers, "blocks")->check(CLI::PositiveNumber);
   app.add_option("--rounds", options.rounds, "timed runs of each kind")->check(CLI::PositiveNumber);
-  app.add_option("--dtype", options.dtypes, "fp32, bf16 or both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"fp32", "bf16"}));
-  app.add_option("--out", options.out, "result file (Markdown)")->check(troupe::bench::refuse_dirty_tree);
-  app.add_flag("--short", options.is_short, "one short round of a small model: checks that the benchmark still runs");
+  troupe::bench::add_dtype_option(app, options.dtypes);
+  troupe::bench::add_result_options(app, options.out, options.is_short);
   CLI11_PARSE(app, argc, argv);
   if (options.is_short) {
     options.rounds = 1;

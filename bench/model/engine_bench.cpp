@@ -9,13 +9,13 @@
 // minutes on two cores. engine_bench.sh runs it beside PyTorch.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <string>
 
 #include "bench/model/engine_export.h"
 #include "bench/model/engine_report.h"
+#include "bench/support/bench_options.h"
 #include "bench/support/failures.h"
 #include "kernels/product.h"
 #include "kernels/product_rates.h"
@@ -73,8 +73,7 @@ int main(int argc, char** argv) {
   app.add_option("--only", options.measure.only, "cases whose names have this in them, such as 150M-fp32-micro1");
   app.add_flag("--ours", options.measure.ours_alone, "ours alone, a line NAME MS LOSS for each case");
   app.add_option("--export", options.export_folder, "writes weights and batches there and times nothing");
-  app.add_option("--out", options.out, "result file (Markdown)")->check(troupe::bench::refuse_dirty_tree);
-  app.add_flag("--short", options.is_short, "one short round of a small model: checks that the benchmark still runs");
+  troupe::bench::add_result_options(app, options.out, options.is_short);
   CLI11_PARSE(app, argc, argv);
   if (options.is_short) options.measure.rounds = 1;
   return troupe::bench::exit_status("bench_model_engine", 2, [&] {

@@ -15,10 +15,6 @@ struct Shape {
 };
 std::ostream& operator<<(std::ostream& out, const Shape& s) { return out << s.m << "x" << s.n << "x" << s.k; }
 
-double busy_share(std::int64_t tiles, std::int64_t threads) {
-  return static_cast<double>(tiles) / static_cast<double>(threads * ((tiles + threads - 1) / threads));
-}
-
 /// Restores the form.
 class ProductFormTest : public ::testing::TestWithParam<ProductForm> {
  protected:
@@ -49,7 +45,7 @@ TEST(ProductTest, SixteenThreadsShareTheTilesOfThePublishedSize) {
                         {1800, 3072, 3072},
                         {3000, 14336, 3072}}) {
     for (std::int64_t threads = 2; threads <= 16; ++threads)
-      EXPECT_GE(busy_share(product_tiles(s.m, s.n, s.k).count(), threads), 0.85) << s << " on " << threads;
+      EXPECT_GE(product_tiles(s.m, s.n, s.k).busy_share(threads), 0.85) << s << " on " << threads;
   }
 }
 
