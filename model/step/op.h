@@ -72,6 +72,7 @@ struct Op {
   /// sum: adds to the accumulator instead of replacing it. update: there is a gradient.
   bool adds = false;
   Work work = {};
+  /// of a gather, an exchange and a sum: first what it reads
   std::vector<Access> accesses = {};
   /// earlier operations of other streams that have to be done first, by index
   std::vector<int> waits = {};

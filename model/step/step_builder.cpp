@@ -7,6 +7,8 @@
 namespace troupe::model {
 namespace {
 
+constexpr int kNoSlot = -1;
+
 Access read(const ArenaRange& range) { return {range, false}; }
 Access write(const ArenaRange& range) { return {range, true}; }
 
@@ -69,6 +71,10 @@ void StepBuilder::gather(int unit) {
   int& held = state_.held[static_cast<std::size_t>(plan_.slot_of(unit))];
   if (is_alone() || held == unit) return;
   held = unit;
+  emit_gather(unit);
+}
+
+void StepBuilder::emit_gather(int unit) {
   emit({.kind = OpKind::gather,
         .stream = OpStream::gather,
         .unit = unit,
@@ -79,12 +85,7 @@ void StepBuilder::gather(int unit) {
 void StepBuilder::gather_replicated() {
   if (!has_replicated() || is_alone() || state_.replicated_is_current) return;
   state_.replicated_is_current = true;
-  const int unit = plan_.shape().resident();
-  emit({.kind = OpKind::gather,
-        .stream = OpStream::gather,
-        .unit = unit,
-        .micro = micro_,
-        .accesses = {read(plan_.gathered(unit)), write(plan_.parameters(unit))}});
+  emit_gather(plan_.shape().resident());
 }
 
 std::vector<Access> StepBuilder::unit_reads(int unit) const {
@@ -128,7 +129,8 @@ void StepBuilder::backward(int unit, bool trains, int grad_slot, bool with_repli
   const bool in_place = op.in_place, is_whole = op.is_whole;
   emit(std::move(op));
   if (plan_.shape().adds_up_whole()) return add_up(unit, grad_slot, is_whole);
-  reduce(unit, plan_.gradient_slot(grad_slot, unit), in_place ? -1 : grad_slot);
+  if (in_place) return mark_accumulated(unit);
+  reduce(unit, plan_.gradient_slot(grad_slot, unit), grad_slot);
 }
 
 void StepBuilder::add_up(int unit, int grad_slot, bool is_first) {
@@ -151,17 +153,13 @@ void StepBuilder::backward_pass(const std::vector<bool>& trains) {
     if (is_trained) grad_slot = (grad_slot + 1) % plan_.shape().grad_slots;
   }
   if (!has_replicated()) return;
-  const int resident = plan_.shape().resident();
-  if (in_place)
-    state_.accumulated[static_cast<std::size_t>(resident)] = true;
-  else
-    reduce(resident, plan_.replicated_gradients(), 0);
+  if (in_place) return mark_accumulated(plan_.shape().resident());
+  reduce(plan_.shape().resident(), plan_.replicated_gradients(), kNoSlot);
 }
 
 void StepBuilder::reduce(int unit, const ArenaRange& gradient, int grad_slot) {
   const bool is_sum = is_accumulated(unit);
-  state_.accumulated[static_cast<std::size_t>(unit)] = true;
-  if (grad_slot < 0) return;  // it was written in place
+  mark_accumulated(unit);
   Op sum{.kind = OpKind::sum,
          .stream = is_alone() ? OpStream::compute : OpStream::reduce,
          .unit = unit,
@@ -210,10 +208,16 @@ void StepBuilder::manual(const std::vector<bool>& trains) {
   grad_slot = 0;
   for (int u = 0; u < chain(); ++u) {
     if (!is_trained(u)) continue;
-    const int slot = units_in_place ? -1 : grad_slot++;
-    reduce(u, plan_.gradient_slot(std::max(slot, 0), u), slot);
+    if (units_in_place) {
+      mark_accumulated(u);
+      continue;
+    }
+    reduce(u, plan_.gradient_slot(grad_slot, u), grad_slot);
+    ++grad_slot;
   }
-  if (has_replicated()) reduce(plan_.shape().resident(), plan_.replicated_gradients(), in_place ? -1 : 0);
+  if (!has_replicated()) return;
+  if (in_place) return mark_accumulated(plan_.shape().resident());
+  reduce(plan_.shape().resident(), plan_.replicated_gradients(), kNoSlot);
 }
 
 void StepBuilder::micro_batch(const std::vector<bool>& trains, Differentiation differentiation) {
@@ -234,7 +238,7 @@ void StepBuilder::forward_only() {
 void StepBuilder::vote() {
   for (int u = 0; u < chain(); ++u) {
     if (!state_.whole[static_cast<std::size_t>(u)]) continue;
-    reduce(u, plan_.whole_gradient(u), 0);
+    reduce(u, plan_.whole_gradient(u), kNoSlot);
     state_.whole[static_cast<std::size_t>(u)] = false;
   }
   for (int u = 0; u < static_cast<int>(state_.accumulated.size()); ++u) {

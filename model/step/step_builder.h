@@ -66,13 +66,15 @@ class StepBuilder {
   void take_input();
   void gather(int unit);
   void gather_replicated();
+  void emit_gather(int unit);
   void forward_pass();
   void backward_pass(const std::vector<bool>& trains);
   void backward(int unit, bool trains, int grad_slot, bool replicated_in_place);
   void manual(const std::vector<bool>& trains);
   /// A backward's gradient becomes part of the whole one.
   void add_up(int unit, int grad_slot, bool is_first);
-  /// Where backward put a unit's gradient, to this rank's accumulator.
+  void mark_accumulated(int unit) { state_.accumulated[static_cast<std::size_t>(unit)] = true; }
+  /// From where a backward put a unit's gradient to this rank's accumulator. `grad_slot`: -1 where it is none of them.
   void reduce(int unit, const ArenaRange& gradient, int grad_slot);
   bool replicated_in_place() const;
   /// Its slot no longer holds what the shards say.
