@@ -56,6 +56,13 @@ BlockCounts block_counts(const ActivationCheckpointConfig& config, std::int64_t 
   return counts;
 }
 
+std::vector<std::size_t> block_levels(const BlockCounts& counts) {
+  std::vector<std::size_t> levels;
+  for (std::size_t level = counts.size(); level-- > 0;)
+    levels.insert(levels.end(), static_cast<std::size_t>(counts[level]), level);
+  return levels;
+}
+
 std::string recompute_text(const BlockCounts& counts) {
   std::string text;
   const auto used = std::count_if(counts.begin(), counts.end(), [](std::int64_t count) { return count > 0; });

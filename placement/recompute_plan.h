@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "configs/job_config.h"
 #include "placement/plan.h"
@@ -15,6 +16,10 @@ using BlockCounts = std::array<std::int64_t, 4>;
 
 /// What a decided job says: its counts, or its mode for all; auto counts as full.
 BlockCounts block_counts(const ActivationCheckpointConfig& config, std::int64_t blocks);
+
+/// Of each block in order: its level, by place in BlockCounts. The first blocks recompute most, since they keep what
+/// they keep the longest.
+std::vector<std::size_t> block_levels(const BlockCounts& counts);
 
 /// "none", or "4 none, 26 full". Of a plan likewise.
 std::string recompute_text(const BlockCounts& counts);

@@ -36,6 +36,9 @@ struct DitCost {
   /// What the prologue leaves for the blocks and their backward: the residual stream and the conditioning. What the
   /// blocks keep: model/wan/block_memory.h.
   std::int64_t activation_bytes_per_sample = 0;
+  /// What a block's norms, activations and rotations read and write when its backward runs them again: about 12 rows of
+  /// the width and 2 of the feed-forward layer a token.
+  double replayed_bytes_per_sample = 0;
   double forward_flops() const;
   double executed_forward_flops() const;
 };

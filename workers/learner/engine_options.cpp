@@ -14,14 +14,12 @@ namespace {
 /// As many as the engine has units.
 constexpr int kSlotForEveryUnit = std::numeric_limits<int>::max();
 
-/// Of the prologue, the blocks and the head. The first blocks recompute most, since theirs lies longest.
+/// Of the prologue, the blocks and the head.
 std::vector<RecomputeLevel> recompute_levels(const JobConfig& config) {
   const BlockCounts counts = block_counts(config.activation_checkpoint, config.model.dit.num_layers);
   const bool keeps_all = counts.front() == config.model.dit.num_layers;
   std::vector<RecomputeLevel> levels = {keeps_all ? RecomputeLevel::none : RecomputeLevel::full};
-  for (std::size_t level = counts.size(); level-- > 0;) {
-    for (std::int64_t i = 0; i < counts[level]; ++i) levels.push_back(static_cast<RecomputeLevel>(level));
-  }
+  for (const std::size_t level : block_levels(counts)) levels.push_back(static_cast<RecomputeLevel>(level));
   return levels;
 }
 

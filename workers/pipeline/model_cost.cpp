@@ -61,9 +61,7 @@ void add_levels(ModelCost& cost, const JobConfig& job, const DitCost& dit) {
   const DitUnitCost& block = dit.units.at(1);
   const auto all = static_cast<double>(samples) * block.executed_forward_flops;
   const auto attention = static_cast<double>(samples) * block.executed_attention_flops;
-  // norms, activations and rotations read and write about 12 rows of the width and 2 of the feed-forward layer a token
-  const std::int64_t moved = samples * dit.executed_tokens * (12 * job.model.dit.dim + 2 * job.model.dit.ffn_dim);
-  const double cheap = 10.0 * static_cast<double>(moved * (is_bf16 ? 2 : 4));
+  const double cheap = 10.0 * static_cast<double>(samples) * dit.replayed_bytes_per_sample;
   const std::array<double, 4> work = {0, cheap, cheap + all - attention, cheap + all};
   cost.blocks = job.model.dit.num_layers;
   cost.level_samples = samples;

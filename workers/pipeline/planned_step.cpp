@@ -14,43 +14,37 @@
 namespace troupe::workers {
 namespace {
 
-/// Rows of the width that a block's fused operations read and write a token, forward and backward, and what its norms
-/// and activations move when they run again (rows, and those of the feed-forward layer).
-constexpr double kForwardRows = 22, kBackwardRows = 26, kCheapRows = 12, kCheapHiddenRows = 2;
+/// Rows of the width that a block's fused operations read and write a token, forward and backward.
+constexpr double kForwardRows = 22, kBackwardRows = 26;
 
-/// What a block of that level does for one micro-batch. `trains`: its own parameters, not adapters alone.
-void add_block_work(UnitShape& unit, const DitUnitCost& cost, double samples, double row_bytes, double hidden_bytes,
-                    double tokens, std::size_t level, bool trains) {
-  const double products = samples * (cost.executed_forward_flops - cost.executed_attention_flops);
-  const double attention = samples * cost.executed_attention_flops;
-  const double rows = samples * tokens * row_bytes, hidden = samples * tokens * hidden_bytes;
-  unit.forward = {products, attention, kForwardRows * rows, 0};
+/// What a block of that level does for one micro-batch, of which one row of the width has `row_bytes` over all tokens.
+/// `trains`: its own parameters, not adapters alone.
+void add_block_work(UnitShape& unit, const DitUnitCost& block, const DitCost& cost, double samples, double row_bytes,
+                    std::size_t level, bool trains) {
+  const double products = samples * (block.executed_forward_flops - block.executed_attention_flops);
+  const double attention = samples * block.executed_attention_flops;
+  unit.forward = {products, attention, kForwardRows * row_bytes, 0};
   // gradients of inputs, and of weights where they are trained; attention computes its scores again
-  unit.backward = {(trains ? 2 : 1) * products, 2.5 * attention, kBackwardRows * rows, 0};
-  if (level >= 1) unit.backward = unit.backward + Work{0, 0, kCheapRows * rows + kCheapHiddenRows * hidden, 0};
+  unit.backward = {(trains ? 2 : 1) * products, 2.5 * attention, kBackwardRows * row_bytes, 0};
+  if (level >= 1) unit.backward = unit.backward + Work{0, 0, samples * cost.replayed_bytes_per_sample, 0};
   if (level >= 2) unit.backward = unit.backward + Work{products, 0, 0, 0};
   if (level >= 3) unit.backward = unit.backward + Work{0, attention, 0, 0};
 }
 
 void add_work(StepShape& shape, const JobConfig& job, const Plan& plan) {
-  const auto element = static_cast<double>(gathered_bytes_per_param(job));
   const auto samples = static_cast<double>(plan.batch.micro);
   const DitCost cost = dit_cost(job.model, job.data.window, gathered_bytes_per_param(job));
-  const double row = element * static_cast<double>(job.model.dit.dim);
-  const double hidden = element * static_cast<double>(job.model.dit.ffn_dim);
+  const double row_bytes =
+      samples * static_cast<double>(gathered_bytes_per_param(job) * cost.executed_tokens * job.model.dit.dim);
   const BlockCounts counts =
       block_counts({.mode = plan.activation_checkpoint, .counts = plan.recompute_counts}, job.model.dit.num_layers);
-  // the first blocks recompute most
-  std::vector<std::size_t> levels;
-  for (std::size_t level = counts.size(); level-- > 0;)
-    levels.insert(levels.end(), static_cast<std::size_t>(counts[level]), level);
+  const std::vector<std::size_t> levels = block_levels(counts);
   for (int u = 0; u < shape.chain; ++u) {
     UnitShape& unit = shape.units[static_cast<std::size_t>(u)];
     const DitUnitCost& of = cost.units.at(static_cast<std::size_t>(u));
     const bool trains = unit.keep == UnitKeep::trained;
     if (u > 0 && u + 1 < shape.chain) {
-      add_block_work(unit, of, samples, row, hidden, static_cast<double>(cost.executed_tokens),
-                     levels.at(static_cast<std::size_t>(u) - 1), trains);
+      add_block_work(unit, of, cost, samples, row_bytes, levels.at(static_cast<std::size_t>(u) - 1), trains);
       continue;
     }
     unit.forward = {samples * of.executed_forward_flops, 0, 0, 0};
@@ -85,7 +79,7 @@ StepShape shape_of(const JobConfig& job, const ModelCost& cost, const Plan& plan
 Result<PlannedStep> planned_step(const JobConfig& job, const ModelCost& cost, const Plan& plan) {
   if (job.job.kind != JobKind::sft || cost.blocks == 0) {
     return Error{Errc::failed_precondition,
-                 "--schedule shows a supervised step; this job's steps are several objectives' by turns"};
+                 "--schedule shows the step of a job that fine-tunes DreamZero; this job trains a policy"};
   }
   const auto arenas = std::make_shared<ArenaPlan>(shape_of(job, cost, plan));
   const StepShape& shape = arenas->shape();

@@ -17,8 +17,8 @@ struct PlannedStep {
   std::vector<Op> operations;
 };
 
-/// Of a job that is supervised, from empty slots; all ranks' are alike. Errors: failed_precondition (reinforcement
-/// learning, whose steps are several objectives' by turns).
+/// The step of a job that fine-tunes DreamZero, from empty slots; all ranks have the same. Errors: failed_precondition
+/// (a job that trains a policy).
 Result<PlannedStep> planned_step(const JobConfig& job, const ModelCost& cost, const Plan& plan);
 
 /// "one step of a rank of 2: 94 operations, 61 waits between streams, no hazard", the operations, one a line, and

@@ -109,18 +109,18 @@ std::string to_text(const std::vector<PredictedPlan>& plans) {
   const auto share = [&](double seconds) { return 100 * seconds / timing.seconds; };
   const double own = timing.products + timing.attention + timing.moving + timing.exposed_communication;
   std::string text = fmt::format(
-      "  predicted     {:.2f} samples/s per {} with features from the cache, {:.2f} s a step: MFU {:.1f} %, HFU {:.1f} "
-      "% "
-      "of {:.0f} TFLOP/s (datasheet)\n"
-      "  predicted     products {:.0f} %, attention {:.0f} %, memory traffic {:.0f} %, exposed communication {:.0f} % "
-      "({:.0f} ms), launches {:.0f} %\n"
-      "  predicted     at assumed rates, not measured: products {:.0f} and attention {:.0f} TFLOP/s, memory {:.2f} "
-      "TB/s, "
-      "links {:.0f} GB/s\n",
-      best.samples_per_second, best.device, timing.seconds, 100 * best.mfu, 100 * best.hfu, best.peak / 1e12,
+      "  predicted     {:.2f} samples/s per {} with features from the cache, {:.2f} s a step: "
+      "MFU {:.1f} %, HFU {:.1f} % of {:.0f} TFLOP/s (datasheet)\n",
+      best.samples_per_second, best.device, timing.seconds, 100 * best.mfu, 100 * best.hfu, best.peak / 1e12);
+  text += fmt::format(
+      "  predicted     products {:.0f} %, attention {:.0f} %, memory traffic {:.0f} %, "
+      "exposed communication {:.0f} % ({:.0f} ms), launches {:.0f} %\n",
       share(timing.products), share(timing.attention), share(timing.moving), share(timing.exposed_communication),
-      1e3 * timing.exposed_communication, std::max(0.0, share(timing.seconds - own)), best.rates.products / 1e12,
-      best.rates.attention / 1e12, best.rates.memory / 1e12, best.rates.link / 1e9);
+      1e3 * timing.exposed_communication, std::max(0.0, share(timing.seconds - own)));
+  text += fmt::format(
+      "  predicted     at assumed rates, not measured: products {:.0f} and attention {:.0f} TFLOP/s, "
+      "memory {:.2f} TB/s, links {:.0f} GB/s\n",
+      best.rates.products / 1e12, best.rates.attention / 1e12, best.rates.memory / 1e12, best.rates.link / 1e9);
   for (std::size_t i = 1; i < std::min<std::size_t>(plans.size(), 4); ++i) {
     text += fmt::format("  predicted     {} {}: {:.2f} samples/s, recompute {}\n",
                         i == 1 ? "next:" : "then:", plans[i].plan.sharding, plans[i].prediction.samples_per_second,
