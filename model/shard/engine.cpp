@@ -10,13 +10,6 @@
 #include "model/shard/step_executor.h"
 
 namespace troupe::model {
-namespace {
-
-/// Kinds of calls, for Engine::PartKey.
-enum Call : int { kMicroBatch, kManual, kForward, kVote, kUpdate, kAverage };
-
-}  // namespace
-
 Engine::Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device)
     : device_(device), core_(std::move(network), std::move(options)) {}
 
@@ -65,7 +58,7 @@ Error Engine::give_up(Error error) {
   return error;
 }
 
-Result<void> Engine::run(const ObjectivePlan* plan, int kind, const std::vector<bool>& units,
+Result<void> Engine::run(const ObjectivePlan* plan, PartKind kind, const std::vector<bool>& units,
                          const std::function<void(StepBuilder&)>& build, StepCall& call) {
   PartKey key(plan, kind, units, core_.step);
   auto known = parts_.find(key);
@@ -94,7 +87,7 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
       .manual = plan.manual_backward(core_.options.explicit_backward && is_f32 && !core_.options.whole_gradients)};
   const auto way = call.manual ? Differentiation::manual : Differentiation::units;
   const auto build = [&](StepBuilder& builder) { builder.micro_batch(plan.trains(), way); };
-  if (auto done = run(&plan, call.manual ? kManual : kMicroBatch, {}, build, call); !done) return give_up(done.error());
+  if (auto done = run(&plan, PartKind::micro_batch, {}, build, call); !done) return give_up(done.error());
   if (call.tape) call.result = call.tape->result();
   is_open_ = true;
   core_.saw_non_finite_loss = core_.saw_non_finite_loss || !std::isfinite(call.result.loss);
@@ -106,7 +99,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {
   ObjectivePlan& plan = plan_of(objective);
   StepCall call{.plan = &plan, .batch = &batch};
   const auto build = [](StepBuilder& builder) { builder.forward_only(); };
-  if (auto done = run(&plan, kForward, {}, build, call); !done) return give_up(done.error());
+  if (auto done = run(&plan, PartKind::forward, {}, build, call); !done) return give_up(done.error());
   return call.tape->outputs();
 }
 
@@ -117,7 +110,7 @@ Result<StepVote> Engine::vote(std::vector<double> sums, std::vector<double> maxi
   const Span span("vote", SpanKind::wait);
   StepCall call{.sums = std::move(sums), .maxima = std::move(maxima)};
   const auto build = [](StepBuilder& builder) { builder.vote(); };
-  if (auto done = run(nullptr, kVote, {}, build, call); !done) return give_up(done.error().with("vote"));
+  if (auto done = run(nullptr, PartKind::vote, {}, build, call); !done) return give_up(done.error().with("vote"));
   return std::move(call.vote);
 }
 
@@ -151,7 +144,7 @@ void Engine::update(const std::map<std::size_t, double>& rates, const StepVote& 
   }
   StepCall call{.vote = vote, .rates = rates};
   const auto build = [&](StepBuilder& builder) { builder.update(units); };
-  run(nullptr, kUpdate, units, build, call).value();  // nothing in it can fail
+  run(nullptr, PartKind::update, units, build, call).value();  // nothing in it can fail
   discard();
 }
 
@@ -166,7 +159,7 @@ void Engine::average(double tau, const std::vector<std::string>& targets) {
   }
   StepCall call{.tau = tau};
   const auto build = [&](StepBuilder& builder) { builder.average(units); };
-  run(nullptr, kAverage, units, build, call).value();  // nothing in it can fail
+  run(nullptr, PartKind::average, units, build, call).value();  // nothing in it can fail
 }
 
 void Engine::discard() {

@@ -146,13 +146,14 @@ class Engine {
     std::vector<Op> operations;
     StepState after;
   };
+  enum class PartKind : std::uint8_t { micro_batch, forward, vote, update, average };
   /// Which objective (null: none), which kind of call, of which units, and from what the buffers hold.
-  using PartKey = std::tuple<const ObjectivePlan*, int, std::vector<bool>, StepState>;
+  using PartKey = std::tuple<const ObjectivePlan*, PartKind, std::vector<bool>, StepState>;
 
   Result<void> check_ready(const char* what) const;
   ObjectivePlan& plan_of(const Network* objective);
   /// Runs a part, which `build` writes where it is not known yet.
-  Result<void> run(const ObjectivePlan* plan, int kind, const std::vector<bool>& units,
+  Result<void> run(const ObjectivePlan* plan, PartKind kind, const std::vector<bool>& units,
                    const std::function<void(StepBuilder&)>& build, StepCall& call);
   void update(const std::map<std::size_t, double>& rates, const StepVote& vote);
   Error give_up(Error error);

@@ -55,11 +55,7 @@ Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Op& op = operations[i];
     device::Stream& stream = stream_of(op.stream);
-    for (const int wait : op.waits) {
-      const Op& awaited = operations[index(wait)];
-      const Span span(enum_name(awaited.kind), name_of(awaited), SpanKind::wait);
-      stream.wait(event_of(wait));
-    }
+    for (const int wait : op.waits) wait_for(operations[index(wait)], event_of(wait), stream);
     stream.enqueue([this, &op, &call] { return perform(op, call); });
     if (op.is_awaited) stream.record(event_of(static_cast<int>(i)));
   }
@@ -73,6 +69,13 @@ Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
     collective_.abort(result.error().message());
   }
   return result;
+}
+
+void StepExecutor::wait_for(const Op& awaited, device::Event& event, device::Stream& stream) {
+  // a stream of transfers waits on its own thread, and its operations' spans are there
+  if (&stream == streams_[static_cast<std::size_t>(OpStream::gather)].get()) return stream.wait(event);
+  const Span span(enum_name(awaited.kind), name_of(awaited), SpanKind::wait);
+  stream.wait(event);
 }
 
 const std::string& StepExecutor::name_of(const Op& op) const {

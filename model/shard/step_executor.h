@@ -56,6 +56,7 @@ class StepExecutor {
   device::Stream& stream_of(OpStream stream);
   /// An operation's event; there is one for each place in a part.
   device::Event& event_of(int operation);
+  void wait_for(const Op& awaited, device::Event& event, device::Stream& stream);
   Result<void> perform(const Op& op, StepCall& call);
   Result<void> do_operation(const Op& op, StepCall& call);
   void take_input(StepCall& call);
