@@ -7,8 +7,9 @@
 
 namespace troupe::model {
 
-/// Which of a unit's forward operations its backward runs again. What remains is kept from the one to the other, beside
-/// the unit's result; its input, conditioning and parameters are bound anew. Every level gives the same bits.
+/// Which of a unit's forward operations its backward runs again. The unit keeps the results of its other operations,
+/// and its own result, from its forward to its backward. The backward gets the unit's input, conditioning and
+/// parameters from its caller. Every level gives the same bits.
 enum class RecomputeLevel : std::uint8_t {
   /// nothing: every forward value that the backward reads is kept
   none,

@@ -76,8 +76,8 @@ TEST_F(BadDataTest, ASkippedReadErrorIsCountedAndListed) {
 }
 
 TEST_F(BadDataTest, ASampleThatEndsItsDecoderTwiceIsLeftOut) {
-  // Each decoder's process counts the fault for itself, so whoever makes position 13 dies of it. One rank, as another's
-  // feed could hold a sample of its own against the same two deaths (docs/channels.md).
+  // Each decoder's process counts the fault for itself, so every decoder that makes position 13 dies. The job has one
+  // rank, because the feed of a second rank would blame a sample of its own for the same deaths (docs/channels.md).
   expect_end(run_small(in_processes() +
                            std::vector<std::string>{"data.max_bad_fraction=1", "cluster.component_placement.learner=0"},
                        {{"TROUPE_FAULT", "decoder.item@position 13:crash"}}),

@@ -35,7 +35,7 @@ TEST(ThreadCollectiveTest, RanksThatDisagreeOnTheOrderAreAborted) {
   std::thread peer([&] { gathered = first->all_gather(bytes(full), bytes(shard)); });
   const auto exchanged = second->all_to_all(bytes(other), bytes(full));
   peer.join();
-  // whoever came second saw it, and ended the other's wait
+  // the rank that comes second finds the difference and aborts the group, which ends the other rank's wait
   EXPECT_TRUE(gathered.error().code() == Errc::internal || exchanged.error().code() == Errc::internal);
   EXPECT_TRUE(gathered.error().code() == Errc::aborted || exchanged.error().code() == Errc::aborted);
 }

@@ -70,11 +70,11 @@ TEST(DitEngineTest, ReplayedProgramsGiveTheBitsOfFreshOnesOverThreeStepsThatDiff
   FullState fresh, replayed;
   const auto once = make_network();
   for (std::int64_t number = 0; number < 3; ++number) {
-    // programs are the network's: one that has run before replays them, a new one records its own
-    TrainingRun again = step(run_of(once), number), anew = step(run_of(make_network()), number);
-    if (number > 0) again.resume = &replayed, anew.resume = &fresh;
-    replayed = train(again).state;
-    fresh = train(anew).state;
+    // a network owns its programs: one that has run before replays them, a new one records its own
+    TrainingRun with_replay = step(run_of(once), number), with_recording = step(run_of(make_network()), number);
+    if (number > 0) with_replay.resume = &replayed, with_recording.resume = &fresh;
+    replayed = train(with_replay).state;
+    fresh = train(with_recording).state;
     ASSERT_TRUE(replayed == fresh) << "step " << number;
   }
 }
