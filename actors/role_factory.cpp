@@ -68,7 +68,7 @@ Result<Manifest> job_manifest(const JobConfig& job, const Pipeline& pipeline) {
   const std::vector<UnitSpec> units = state_units(pipeline.units());
   for (const UnitSpec& unit : units) layouts.push_back(make_flat_layout(unit.params));
   Manifest manifest;
-  manifest.units = manifest_units(units, layouts);
+  manifest.units = manifest_units(units, layouts, saved_state(job));
   manifest.layout_hash = hash_of(layouts);
   manifest.optimizer = {.name = job.optimizer.name,
                         .lr = job.optimizer.lr,

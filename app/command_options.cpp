@@ -1,12 +1,22 @@
 #include "app/command_options.h"
 
+#include <map>
+#include <string>
+
 #include "app/program_version.h"
 
 namespace troupe::app {
 
 namespace {
 
+void add_weight_set(CLI::App* c, WeightSet& weights) {
+  c->add_option("--weights", weights, "model: the trained weights; ema: their moving average (ema.decay)")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, WeightSet>{{"model", WeightSet::model}, {"ema", WeightSet::ema}}));
+}
+
 void add_policy_options(CLI::App* c, PolicyOptions& policy) {
+  add_weight_set(c, policy.weights);
   c->add_option("--steps", policy.steps, "denoising steps")->check(CLI::Range(1, 1000));
   c->add_option("--cfg-scale", policy.cfg_scale, "guidance; 1 switches it off")->check(CLI::Range(1.0, 100.0));
   c->add_option("--noise-seed", policy.noise_seed, "seed of every call's noise");
@@ -148,6 +158,7 @@ void CommandOptions::add_weights() {
        "safetensors: the trained weights; gear: a full DreamZero folder; lora: adapters and what trains beside them")
       ->check(CLI::IsMember({"safetensors", "gear", "lora"}));
   x->add_option("--dtype", exported.dtype, "fp32 or bf16")->check(CLI::IsMember({"fp32", "bf16"}));
+  add_weight_set(x, exported.weights);
   x->add_flag("--merge-lora", exported.merge_lora, "fold adapters into the weights they adapt");
   x->add_option("--out", exported.out, "folder to write")->required();
   x->add_option("--shard-size", exported.shard_bytes, "largest file in bytes")->check(CLI::PositiveNumber);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "workers/checkpoint/weight_set.h"
 #include "workers/inference/policy/policy_options.h"
 
 namespace troupe::app {
@@ -142,6 +143,7 @@ struct ExportOptions {
   std::string source, run_root = "runs", format = "safetensors", out;
   /// Of floating point tensors: fp32 or bf16.
   std::string dtype = "fp32";
+  WeightSet weights = WeightSet::model;
   /// Adapters folded into the weights they adapt.
   bool merge_lora = false;
   std::int64_t shard_bytes = 5'000'000'000;

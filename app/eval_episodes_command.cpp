@@ -102,9 +102,9 @@ Result<void> record_failures(const LoadedAgent& loaded, const EvaluationPlan& pl
 }
 
 Result<LoadedAgent> load_first(const EvalOptions& options, const CheckpointPlace& place) {
-  if (options.env.empty()) return load_agent(place.folder);
+  if (options.env.empty()) return load_agent(place.folder, options.policy.weights);
   TROUPE_ASSIGN(const JobConfig job, read_rl_job(place.folder));
-  return load_agent(place.folder, moved_env(job.env, options.env));
+  return load_agent(place.folder, moved_env(job.env, options.env), options.policy.weights);
 }
 
 Result<LoadedAgent> load_other(const EvalOptions& options, const LoadedAgent& first, std::string& folder) {

@@ -100,7 +100,7 @@ Result<std::unique_ptr<Policy>> load_any_policy(const std::string& folder, const
             "--protocol {}: {} was trained by reinforcement learning and answers openpi alone; add --protocol openpi",
             options.protocol, folder)};
   }
-  TROUPE_ASSIGN(LoadedAgent loaded, load_agent(folder));
+  TROUPE_ASSIGN(LoadedAgent loaded, load_agent(folder, options.policy.weights));
   TROUPE_ASSIGN(std::unique_ptr<AgentPolicy> policy, AgentPolicy::make(std::move(loaded), folder));
   return std::unique_ptr<Policy>(std::move(policy));
 }

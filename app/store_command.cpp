@@ -108,7 +108,7 @@ Result<ExportSummary> export_agent(const std::string& checkpoint, const ExportOp
                              "--format safetensors",
                              options.merge_lora ? "--merge-lora" : "--format " + options.format, checkpoint)};
   }
-  TROUPE_ASSIGN(const LoadedAgent loaded, load_agent(checkpoint));
+  TROUPE_ASSIGN(const LoadedAgent loaded, load_agent(checkpoint, options.weights));
   TROUPE_ASSIGN(ExportSummary summary, export_safetensors(checkpoint, options.out, format));
   TROUPE_TRY(write_agent_description(loaded, options.out));
   return summary;
@@ -122,6 +122,7 @@ Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptio
   ExportFormat format{.max_shard_bytes = options.shard_bytes,
                       .bf16 = options.dtype == "bf16",
                       .adapters = options.merge_lora ? AdapterForm::merged : AdapterForm::separate,
+                      .weights = options.weights,
                       .progress = progress};
   if (read_rl_job(checkpoint)) return export_agent(checkpoint, options, format);
   if (options.format == "gear") return export_gear(checkpoint, options.out, format);

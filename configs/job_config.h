@@ -57,6 +57,7 @@ struct JobConfig {
   PrecisionConfig precision;
   ActivationCheckpointConfig activation_checkpoint;
   OptimizerConfig optimizer;
+  EmaConfig ema;
   LrSchedulerConfig lr_scheduler;
   CheckpointConfig checkpoint;
   EvalConfig eval;
@@ -78,6 +79,7 @@ struct JobConfig {
     v.group("precision", &JobConfig::precision, "number formats");
     v.group("activation_checkpoint", &JobConfig::activation_checkpoint, "recompute");
     v.group("optimizer", &JobConfig::optimizer, "update rule");
+    v.group("ema", &JobConfig::ema, "moving average of the weights");
     v.group("lr_scheduler", &JobConfig::lr_scheduler, "learning rate over steps");
     v.group("checkpoint", &JobConfig::checkpoint, "saving state");
     v.group("eval", &JobConfig::eval, "held-out evaluation");

@@ -22,6 +22,8 @@ const std::vector<Synonym>& synonyms() {
       {"max_lr", "optimizer.lr", ""},
       {"wd", "optimizer.weight_decay", ""},
       {"adam_eps", "optimizer.eps", ""},
+      {"ema_decay", "ema.decay", ""},
+      {"use_ema", "ema.decay", "0 keeps none; 0.9999 is usual"},
       {"warmup_steps", "lr_scheduler.warmup_ratio", "it is a share of the schedule"},
       {"num_warmup_steps", "lr_scheduler.warmup_ratio", "it is a share of the schedule"},
       {"warmup", "lr_scheduler.warmup_ratio", "it is a share of the schedule"},

@@ -167,6 +167,21 @@ struct OptimizerConfig {
   }
 };
 
+/// Moving average of the masters (Polyak and Juditsky 1992), in f32 after each update:
+///     e = decay e + (1 - decay) p
+struct EmaConfig {
+  /// 0 to 1, below 1. Read by workers/learner, placement, workers/pipeline, actors.
+  double decay = 0;
+
+  template <class V>
+  static void describe(V& v) {
+    v.field("decay", &EmaConfig::decay,
+            "share of the average that stays at each update, such as 0.9999; 0: no average is kept. `troupe export "
+            "--weights ema` writes it",
+            "", 0, 1);
+  }
+};
+
 /// Learning rate over steps.
 struct LrSchedulerConfig {
   /// Read by model/optim.

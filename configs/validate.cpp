@@ -115,6 +115,9 @@ void validate_training(const JobConfig& job, Rules& rules) {
   const auto in_range = [](double b) { return b >= 0 && b < 1; };
   rules.require(betas.size() == 2 && std::all_of(betas.begin(), betas.end(), in_range), "optimizer.betas",
                 "wants two numbers in [0, 1)");
+  rules.require(job.ema.decay < 1, "ema.decay",
+                "an average with decay 1 never moves from the first weights; write a number below 1, such as 0.9999, "
+                "or 0 for no average");
   rules.require(job.lr_scheduler.name != "cosine" || job.lr_scheduler.min_lr <= job.optimizer.lr, "lr_scheduler.min_lr",
                 fmt::format("{} is above optimizer.lr {}", format_number(job.lr_scheduler.min_lr),
                             format_number(job.optimizer.lr)),

@@ -11,8 +11,7 @@ namespace troupe::placement {
 
 namespace {
 
-constexpr std::int64_t kGradientBytes = 4;       // of every gradient slot, f32
-constexpr std::int64_t kSavedBytesTrained = 12;  // master and two moments, f32
+constexpr std::int64_t kGradientBytes = 4;  // of every gradient slot, and of accumulators, f32
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -65,7 +64,15 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch) {
 
 std::int64_t gathered_bytes_per_param(const JobConfig& job) { return job.precision.param == "bf16" ? 2 : 4; }
 
-std::int64_t state_bytes_per_param(const JobConfig& job) { return job.precision.param == "bf16" ? 18 : 16; }
+std::int64_t saved_bytes_per_param(const JobConfig& job) {
+  constexpr std::int64_t kMaster = 4, kMoments = 8, kAverage = 4;
+  return kMaster + kMoments + (job.ema.decay > 0 ? kAverage : 0);
+}
+
+std::int64_t state_bytes_per_param(const JobConfig& job) {
+  const std::int64_t copy = job.precision.param == "bf16" ? 2 : 0;
+  return saved_bytes_per_param(job) + kGradientBytes + copy;
+}
 
 namespace {
 
@@ -114,7 +121,7 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
   }
   table.activation_bytes = job.training.micro_batch_size * cost.activation_bytes_per_sample + block_bytes(job, cost);
   table.encoder_bytes = cost.encoder_bytes;
-  table.snapshot_bytes = elements.trained * kSavedBytesTrained;
+  table.snapshot_bytes = elements.trained * saved_bytes_per_param(job);
   table.feed_bytes = slots_in_feed * cost.sample_bytes;
   return table;
 }

@@ -93,10 +93,10 @@ bool trains_adapters(const Plan& plan) { return plan.frozen_parameters > 0; }
 
 // "5.61e9 params x 18 B (fp32 weight, grad, 2 Adam, bf16 copy) / 8", before it what is frozen.
 std::string state_note(const Plan& plan, const JobConfig& job) {
-  const std::int64_t state = state_bytes_per_param(job);
   const std::string trained =
-      fmt::format("{} params x {} B (fp32 weight, grad, 2 Adam{})",
-                  format_count(plan.parameters - plan.frozen_parameters), state, state == 18 ? ", bf16 copy" : "");
+      fmt::format("{} params x {} B (fp32 weight, grad, 2 Adam{}{})",
+                  format_count(plan.parameters - plan.frozen_parameters), state_bytes_per_param(job),
+                  job.ema.decay > 0 ? ", average" : "", job.precision.param == "bf16" ? ", bf16 copy" : "");
   if (!trains_adapters(plan)) return fmt::format("{} / {}", trained, plan.batch.data_ranks);
   return fmt::format("({} frozen params x {} B + {}) / {}", format_count(plan.frozen_parameters),
                      gathered_bytes_per_param(job), trained, plan.batch.data_ranks);
@@ -113,7 +113,9 @@ std::string gathered_note(const Plan& plan, const JobConfig& job) {
   return fmt::format("{} param + {} grad slots", slots, is_alone ? 1 : job.parallelism.grad_slots);
 }
 
-std::string saved_note(const Plan& plan) { return trains_adapters(plan) ? "12 B/trained param" : "12 B/param"; }
+std::string saved_note(const Plan& plan, const JobConfig& job) {
+  return fmt::format("{} B/{}param", saved_bytes_per_param(job), trains_adapters(plan) ? "trained " : "");
+}
 
 std::string learner_block(const Plan& plan, const JobConfig& job) {
   const auto actors = actors_of(plan, "learner");
@@ -127,7 +129,7 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
                   plan.batch.micro)};
   const std::string arenas =
       fmt::format("feed {} ({} slots x {}) + snapshot {} ({})", format_bytes(m.feed_bytes), plan.feed_slots,
-                  format_bytes(plan.sample_bytes), format_bytes(m.snapshot_bytes), saved_note(plan));
+                  format_bytes(plan.sample_bytes), format_bytes(m.snapshot_bytes), saved_note(plan, job));
   if (devices) {
     const auto& node = plan.nodes[static_cast<std::size_t>(actors.front()->node)];
     const std::int64_t memory = node.devices[static_cast<std::size_t>(actors.front()->devices.front())].memory_bytes;
@@ -160,7 +162,7 @@ std::string checkpointer_block(const Plan& plan, const JobConfig& job) {
   return block("checkpointer", actors, places(plan, actors),
                fmt::format("host {}", format_bytes(actors.front()->memory_bytes)),
                {fmt::format("every {} steps, {} = {} on disk, keep {} -> {}", format_grouped(job.checkpoint.interval),
-                            saved_note(plan), format_bytes(disk), job.checkpoint.keep,
+                            saved_note(plan, job), format_bytes(disk), job.checkpoint.keep,
                             format_bytes(disk * job.checkpoint.keep))});
 }
 

@@ -30,7 +30,8 @@ class StepExecutor;
 struct StepCall;
 
 /// Where an engine's state comes from: a checkpoint, other weights, or another engine's snapshot. Units are those of
-/// Engine::units(); of a frozen one, and of a target network, only the master is asked for.
+/// Engine::units(); of a frozen one, and of a target network, only the master is asked for. A source without averages
+/// gives masters in their place.
 class StateSource {
  public:
   virtual ~StateSource() = default;
@@ -69,7 +70,7 @@ class Engine {
   /// state; else keeps it.
   void attach(Collective& collective);
   /// Values of step 0, a function of the seed and the parameters' names; target networks are copies of what they
-  /// follow; moments zero, updates 0.
+  /// follow, averages of the masters; moments zero, updates 0.
   void initialise(std::uint64_t seed);
   /// Reads this rank's shards from `source`; padding becomes zero. Local: ranks may load from different places, and
   /// vote finds out when their updates differ. Errors: those of `source`, after which the engine has no state.
@@ -110,8 +111,9 @@ class Engine {
   /// Whole values of units on this rank by unit name, f32, owned by the result; no leaves. All ranks must call it.
   Result<std::map<std::string, ParamView>> gather_views(const std::vector<std::string>& names);
 
-  /// This rank's state but for what never changes: for each unit in order, master, m and v of its shard, of a target
-  /// network its values alone, of a frozen unit nothing; little-endian f32 (docs/learner-engine.md).
+  /// This rank's state but for what never changes: for each unit in order, master, m, v and, with
+  /// EngineOptions::ema_decay, ema of its shard, of a target network its values alone, of a frozen unit nothing;
+  /// little-endian f32 (docs/learner-engine.md).
   std::size_t snapshot_bytes() const;
   void snapshot(std::span<std::byte> out) const;
   /// This rank's shard of a frozen unit where it lies, 1-D, in the dtype that is gathered. Valid until an
@@ -132,7 +134,7 @@ class Engine {
   /// Of units().
   const std::vector<FlatLayout>& layouts() const noexcept { return core_.layouts; }
   std::uint64_t layout_hash() const noexcept { return core_.layout_hash; }
-  /// Bytes allocated: "shards" (master, m, v, accumulator, bf16 copy, frozen values, target networks), "slots"
+  /// Bytes allocated: "shards" (master, m, v, ema, accumulator, bf16 copy, frozen values, target networks), "slots"
   /// (parameter slots, replicated parameters) and "gradients" (gradient slots, gradients of the replicated parameters,
   /// what the ranks sent of one unit's).
   std::map<std::string, std::int64_t> bytes() const;

@@ -56,6 +56,7 @@ StepShape EngineMemory::shape_for(int ranks) const {
                   .units = {},
                   .chain = static_cast<int>(network->units().size()),
                   .param_bytes = options.param_dtype == at::kBFloat16 ? 2 : 4,
+                  .keeps_average = options.ema_decay > 0,
                   .param_slots = options.param_slots,
                   .grad_slots = options.whole_gradients ? 1 : options.grad_slots,
                   .whole_gradients = options.whole_gradients};

@@ -29,6 +29,9 @@ struct EngineOptions {
   /// What backward runs again, of the units in order; the last one counts for all behind it too. At least one.
   std::vector<RecomputeLevel> recompute = {RecomputeLevel::full};
   AdamWOptions adamw = {};
+  /// Above 0: every trained unit has a moving average of its masters, e = decay e + (1 - decay) p in f32 after each
+  /// update of it (Polyak and Juditsky 1992); it starts as a copy of them.
+  double ema_decay = 0;
   /// Parameters without decay, or with a learning rate of their own.
   UpdateRules update_rules = {};
   /// Unit groups with an optimizer and a clip norm of their own. The others have `adamw` and are clipped by

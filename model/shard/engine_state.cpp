@@ -23,9 +23,10 @@ void Engine::initialise(std::uint64_t seed) {
   for (std::size_t u = 0; u < core_.units.size(); ++u) {
     values.resize(static_cast<std::size_t>(core_.memory->store.elements(u)));
     fill_initial(core_.units[u], core_.layouts[u], seed, core_.rank * core_.memory->store.elements(u), values);
-    for (const auto kind : saved_kinds(core_.units[u].trainable)) {
-      if (kind != StateKind::master) std::fill(values.begin(), values.end(), 0.0f);
-      core_.memory->store.write(kind, u, values);
+    const std::vector<float> zeros(values.size(), 0.0f);
+    for (const auto kind : core_.memory->store.kinds(u)) {
+      const bool is_moment = kind == StateKind::m || kind == StateKind::v;
+      core_.memory->store.write(kind, u, is_moment ? zeros : values);
     }
   }
   for (std::size_t u = 0; u < core_.units.size(); ++u) {
@@ -46,7 +47,7 @@ Result<void> Engine::load(const StateSource& source) {
     const std::int64_t count =
         std::clamp<std::int64_t>(core_.layouts[u].numel - begin, 0, core_.memory->store.elements(u));
     values.resize(static_cast<std::size_t>(core_.memory->store.elements(u)));
-    for (const auto kind : saved_kinds(core_.units[u].trainable)) {
+    for (const auto kind : core_.memory->store.kinds(u)) {
       if (count > 0) TROUPE_TRY(source.read(u, kind, begin, count, values.data()));
       std::fill(values.begin() + count, values.end(), 0.0f);
       core_.memory->store.write(kind, u, values);

@@ -23,7 +23,7 @@ Result<void> NamedState::read(std::size_t wanted, StateKind kind, std::int64_t b
                               float* out) const {
   const std::size_t unit = read_instead(wanted);
   const auto size = static_cast<std::size_t>(count);
-  if (kind != StateKind::master) {
+  if (kind == StateKind::m || kind == StateKind::v) {
     std::fill_n(out, size, 0.0f);
     return {};
   }

@@ -7,11 +7,6 @@
 
 namespace troupe::model {
 
-std::span<const StateKind> saved_kinds(bool trainable) {
-  static constexpr StateKind kKinds[] = {StateKind::master, StateKind::m, StateKind::v};
-  return std::span(kKinds).first(trainable ? 3 : 1);
-}
-
 UnitKeep keep_of(const UnitSpec& unit) {
   if (unit.trainable) return UnitKeep::trained;
   return unit.average_of.empty() ? UnitKeep::frozen : UnitKeep::averaged;

@@ -12,19 +12,18 @@
 
 namespace troupe::model {
 
-/// What is saved of a unit: master, m and v; of a frozen one, or a target network, master alone.
-std::span<const StateKind> saved_kinds(bool trainable);
-
 UnitKeep keep_of(const UnitSpec& unit);
 
-/// This rank's part of every unit. Of a trained one: master, m, v and the gradient accumulator in f32, and a bf16 copy
-/// of the master when units are gathered in bf16. Of an averaged one: the master, and that copy. Of a frozen one: its
+/// This rank's part of every unit. Of a trained one: master, m, v, perhaps ema, and the gradient accumulator in f32,
+/// and a bf16 copy of the master when units are gathered in bf16. Of an averaged one: the master, and that copy. Of a frozen one: its
 /// values in the dtype that is gathered, nothing else. Not thread-safe. `plan` and `arenas` outlive it.
 class ShardStore {
  public:
   ShardStore(const ArenaPlan& plan, const Arenas& arenas);
 
   std::int64_t elements(std::size_t unit) const { return plan_.elements(static_cast<int>(unit)); }
+  /// ArenaPlan::kinds.
+  std::span<const StateKind> kinds(std::size_t unit) const { return plan_.kinds(static_cast<int>(unit)); }
 
   /// Of a trained unit; the master of an averaged one too.
   std::span<float> state(StateKind kind, std::size_t unit) const;
@@ -32,7 +31,7 @@ class ShardStore {
   /// The master, or the values of a frozen unit that is gathered in f32.
   std::span<const float> values(std::size_t unit) const;
 
-  /// Copies one of a unit's saved kinds in and out; a frozen unit's values are rounded to what is gathered. Writing the
+  /// Copies one of a unit's kinds() in and out; a frozen unit's values are rounded to what is gathered. Writing the
   /// master rewrites its bf16 copy too.
   void write(StateKind kind, std::size_t unit, std::span<const float> values);
   void read(StateKind kind, std::size_t unit, std::span<float> out) const;
@@ -44,7 +43,7 @@ class ShardStore {
 
  private:
   UnitKeep keep(std::size_t unit) const { return plan_.shape().units[unit].keep; }
-  /// Where a unit's saved kind lies.
+  /// Where one of a unit's kinds() lies.
   at::Tensor kind_tensor(StateKind kind, std::size_t unit) const;
 
   const ArenaPlan& plan_;

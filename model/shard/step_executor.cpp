@@ -139,7 +139,7 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
 }
 
 void StepExecutor::copy_out(const Op& op, const StepCall& call) {
-  for (const StateKind kind : saved_kinds(core_.units[index(op.unit)].trainable)) {
+  for (const StateKind kind : rank().plan.kinds(op.unit)) {
     const ArenaRange range = rank().plan.snapshot(kind, op.unit);
     const auto from = rank().arenas.bytes(rank().plan.state(kind, op.unit));
     std::copy(from.begin(), from.end(), call.snapshot.begin() + range.begin);
@@ -267,6 +267,8 @@ void StepExecutor::update(const Op& op, const StepCall& call) {
     adamw_step(part(master), part(m), part(v), part(gradient), call.clip[group], call.rates.at(group) * interval.rate,
                core_.groups.updates(group), own);
   }
+  if (const double decay = core_.options.ema_decay; decay > 0)
+    move_average(store.state(StateKind::ema, unit), master, 1.0 - decay);
   store.refresh(unit);
 }
 

@@ -37,8 +37,9 @@ ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
     begin_.push_back(before);
     before += elements(u);
     snapshot_.push_back(saved);
-    if (at(u).keep == UnitKeep::trained) saved += 3 * kF32 * elements(u);
-    if (at(u).keep == UnitKeep::averaged) saved += kF32 * elements(u);
+    if (at(u).keep != UnitKeep::frozen) {
+      for (const StateKind kind : kinds(u)) saved += state(kind, u).bytes;
+    }
     activation_.push_back(kept);
     kept += at(u).kept;
     const bool is_trained = at(u).keep == UnitKeep::trained;
@@ -54,6 +55,7 @@ ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
   const auto [trained, averaged, frozen] = elements_of_keep;
   for (const ArenaKind arena : {ArenaKind::master, ArenaKind::m, ArenaKind::v, ArenaKind::gradient})
     size(arena) = trained * kF32;
+  if (shape_.keeps_average) size(ArenaKind::ema) = trained * kF32;
   // the replicated parameters' alone, behind which the chain's lie elsewhere
   if (shape_.adds_up_whole())
     size(ArenaKind::gradient) = shape_.has_replicated() ? elements(shape_.resident()) * kF32 : 0;
@@ -81,13 +83,18 @@ ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
   size(ArenaKind::snapshot) = saved;
 }
 
+std::span<const StateKind> ArenaPlan::kinds(int unit) const {
+  static constexpr StateKind kKinds[] = {StateKind::master, StateKind::m, StateKind::v, StateKind::ema};
+  if (at(unit).keep != UnitKeep::trained) return std::span(kKinds).first(1);
+  return std::span(kKinds).first(shape_.keeps_average ? 4 : 3);
+}
+
 ArenaRange ArenaPlan::state(StateKind kind, int unit) const {
+  static constexpr ArenaKind kOfTrained[] = {ArenaKind::master, ArenaKind::m, ArenaKind::v, ArenaKind::ema};
   const auto keep = at(unit).keep;
   const std::int64_t width = keep == UnitKeep::frozen ? shape_.param_bytes : kF32;
-  const ArenaKind of_trained = kind == StateKind::master ? ArenaKind::master
-                               : kind == StateKind::m    ? ArenaKind::m
-                                                         : ArenaKind::v;
-  TROUPE_CHECK(keep == UnitKeep::trained || kind == StateKind::master, "only a trained unit has moments");
+  const ArenaKind of_trained = kOfTrained[static_cast<std::size_t>(kind)];
+  TROUPE_CHECK(static_cast<std::size_t>(kind) < kinds(unit).size(), "a unit has that kind of state");
   const ArenaKind arena = keep == UnitKeep::frozen     ? ArenaKind::frozen
                           : keep == UnitKeep::averaged ? ArenaKind::averaged
                                                        : of_trained;
@@ -131,8 +138,12 @@ ArenaRange ArenaPlan::replicated_gradients() const {
 }
 
 ArenaRange ArenaPlan::snapshot(StateKind kind, int unit) const {
-  const std::int64_t bytes = kF32 * elements(unit);
-  return {ArenaKind::snapshot, snapshot_[index(unit)] + static_cast<std::int64_t>(kind) * bytes, bytes};
+  std::int64_t begin = snapshot_[index(unit)];
+  for (const StateKind before : kinds(unit)) {
+    if (before == kind) break;
+    begin += state(before, unit).bytes;
+  }
+  return {ArenaKind::snapshot, begin, state(kind, unit).bytes};
 }
 
 }  // namespace troupe::model

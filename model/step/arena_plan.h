@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ enum class UnitKeep : std::uint8_t {
   frozen,
 };
 
-/// What a rank keeps of every unit.
-enum class StateKind : std::uint8_t { master, m, v };
+/// What a rank keeps of every unit, in the order of a snapshot: the values, an optimizer's two moments, and the moving
+/// average of the values.
+enum class StateKind : std::uint8_t { master, m, v, ema };
 
 /// One memory of a rank.
 enum class ArenaKind : std::uint8_t {
@@ -28,6 +30,7 @@ enum class ArenaKind : std::uint8_t {
   master,
   m,
   v,
+  ema,
   gradient,
   /// masters as they are gathered, where that is bf16
   copy,
@@ -61,6 +64,7 @@ constexpr auto enum_names(ArenaKind) {
   return std::array{"master",
                     "m",
                     "v",
+                    "ema",
                     "gradient",
                     "copy",
                     "averaged",
@@ -77,7 +81,7 @@ constexpr auto enum_names(ArenaKind) {
                     "scalars",
                     "snapshot"};
 }
-inline constexpr std::size_t kArenas = 18;
+inline constexpr std::size_t kArenas = 19;
 
 /// Bytes [begin, begin + bytes) of an arena: what an operation names instead of an address.
 struct ArenaRange {
@@ -123,6 +127,8 @@ struct StepShape {
   int chain = 0;
   /// bytes of an element that is gathered: 4 or 2
   std::int64_t param_bytes = 4;
+  /// Trained units have a moving average of their values.
+  bool keeps_average = false;
   /// K, units gathered ahead plus the one in use; G, gradients under way plus the one being written
   int param_slots = 3, grad_slots = 2;
   /// ZeRO-1: the chain's gradients are added up whole on every rank and summed over the ranks once a step; their
@@ -141,7 +147,7 @@ struct StepShape {
 };
 
 /// Where everything of a rank lies. Units of one arena follow each other in order; a trained unit has the same offsets
-/// in master, m, v and gradient. Pure; placement/memory_model.h counts by the same rules.
+/// in master, m, v, ema and gradient. Pure; placement/memory_model.h counts by the same rules.
 class ArenaPlan {
  public:
   explicit ArenaPlan(StepShape shape);
@@ -152,7 +158,9 @@ class ArenaPlan {
 
   /// Elements of this rank's shard.
   std::int64_t elements(int unit) const { return at(unit).padded / shape_.world; }
-  /// Of a trained unit; the master of an averaged one too, and of a frozen one its values.
+  /// What there is of a unit: the master, and of a trained one m, v and, where averages are kept, ema.
+  std::span<const StateKind> kinds(int unit) const;
+  /// One of kinds(). The master of a frozen unit is its values.
   ArenaRange state(StateKind kind, int unit) const;
   ArenaRange gradient(int unit) const;
   /// What an all-gather of the unit sends.
@@ -173,7 +181,7 @@ class ArenaPlan {
   /// All sums of squares and what the ranks agree on.
   ArenaRange votes() const { return {ArenaKind::scalars, 0, (num_units() + 1) * kScalar}; }
   ArenaRange clip() const { return {ArenaKind::scalars, (num_units() + 1) * kScalar, kScalar}; }
-  /// Where a saved kind of the unit lies in a snapshot: units in order, of each master, m, v.
+  /// Where one of kinds() lies in a snapshot: units in order but for frozen ones, of each its kinds in order.
   ArenaRange snapshot(StateKind kind, int unit) const;
 
  private:

@@ -257,8 +257,7 @@ void StepBuilder::update(const std::vector<bool>& units) {
     if (!units[static_cast<std::size_t>(u)]) continue;
     Op op{.kind = OpKind::update, .stream = OpStream::optimizer, .unit = u, .adds = is_accumulated(u)};
     op.accesses = {read(plan_.clip()), {plan_.gradient(u), !op.adds}};
-    for (const StateKind kind : {StateKind::master, StateKind::m, StateKind::v})
-      op.accesses.push_back(write(plan_.state(kind, u)));
+    for (const StateKind kind : plan_.kinds(u)) op.accesses.push_back(write(plan_.state(kind, u)));
     if (plan_.gathered(u) != plan_.state(StateKind::master, u)) op.accesses.push_back(write(plan_.gathered(u)));
     emit(std::move(op));
     values_changed(u);
@@ -288,11 +287,9 @@ void StepBuilder::average(const std::vector<bool>& units) {
 
 void StepBuilder::snapshot() {
   for (int u = 0; u < static_cast<int>(plan_.shape().units.size()); ++u) {
-    const auto keep = plan_.shape().units[static_cast<std::size_t>(u)].keep;
-    if (keep == UnitKeep::frozen) continue;
+    if (plan_.shape().units[static_cast<std::size_t>(u)].keep == UnitKeep::frozen) continue;
     Op op{.kind = OpKind::snapshot, .stream = OpStream::copy, .unit = u};
-    for (const StateKind kind : {StateKind::master, StateKind::m, StateKind::v}) {
-      if (kind != StateKind::master && keep != UnitKeep::trained) continue;
+    for (const StateKind kind : plan_.kinds(u)) {
       op.accesses.push_back(read(plan_.state(kind, u)));
       op.accesses.push_back(write(plan_.snapshot(kind, u)));
     }

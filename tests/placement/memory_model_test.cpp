@@ -57,6 +57,15 @@ TEST_F(MemoryModelTest, Bf16AddsAShardCopyAndHalvesParamSlots) {
   EXPECT_EQ(bf16.param_slot_bytes * 2, fp32.param_slot_bytes);
   EXPECT_EQ(bf16.grad_slot_bytes, fp32.grad_slot_bytes);
 }
+TEST_F(MemoryModelTest, AnAverageIsFourBytesMoreInShardAndSnapshot) {
+  const ModelCost cost = testing::tiny_cost();
+  const MemoryTable without = learner_memory(job, cost, 2, 4);
+  job.ema.decay = 0.999;
+  const MemoryTable with = learner_memory(job, cost, 2, 4);
+  EXPECT_EQ(with.shard_bytes, without.shard_bytes / 16 * 20);
+  EXPECT_EQ(with.snapshot_bytes, without.snapshot_bytes / 12 * 16);
+  EXPECT_EQ(with.param_slot_bytes + with.grad_slot_bytes, without.param_slot_bytes + without.grad_slot_bytes);
+}
 TEST_F(MemoryModelTest, FrozenUnitsKeepTheirValuesAndResidentOnesLieOnEveryRank) {
   ModelCost cost;
   cost.units = {testing::make_unit("a", "a", {1024}), testing::make_unit("b", "b", {4096}),

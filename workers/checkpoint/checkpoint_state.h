@@ -19,6 +19,7 @@ class CheckpointState final : public StateSource {
     static_assert(static_cast<int>(StateKind::master) == static_cast<int>(CheckpointReader::Kind::master));
     static_assert(static_cast<int>(StateKind::m) == static_cast<int>(CheckpointReader::Kind::m));
     static_assert(static_cast<int>(StateKind::v) == static_cast<int>(CheckpointReader::Kind::v));
+    static_assert(static_cast<int>(StateKind::ema) == static_cast<int>(CheckpointReader::Kind::ema));
     return reader_.read(static_cast<std::int64_t>(unit), static_cast<CheckpointReader::Kind>(kind), begin, count, out);
   }
 
@@ -31,9 +32,16 @@ inline bool lies_in_base(const UnitSpec& unit, const FlatLayout& layout) {
   return keep_of(unit) == UnitKeep::frozen && layout.numel > 0;
 }
 
+/// What of a job's state is saved beside masters and moments.
+struct SavedState {
+  /// ema.decay is above 0
+  bool has_average = false;
+};
+inline SavedState saved_state(const JobConfig& job) { return {.has_average = job.ema.decay > 0}; }
+
 /// The manifest's description of an engine's units (state_units of the network's chain) and their layouts.
 inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& units,
-                                                const std::vector<FlatLayout>& layouts) {
+                                                const std::vector<FlatLayout>& layouts, const SavedState& saved = {}) {
   std::vector<ManifestUnit> described;
   for (std::size_t u = 0; u < units.size(); ++u) {
     ManifestUnit unit{.name = units[u].name,
@@ -41,7 +49,8 @@ inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& uni
                       .numel = layouts[u].numel,
                       .layout_hash = layouts[u].hash,
                       .trainable = units[u].trainable,
-                      .in_base = lies_in_base(units[u], layouts[u])};
+                      .in_base = lies_in_base(units[u], layouts[u]),
+                      .has_average = saved.has_average && units[u].trainable};
     for (const LayoutEntry& e : layouts[u].entries) unit.params.push_back({e.name, e.shape, e.offset, e.numel});
     described.push_back(std::move(unit));
   }

@@ -4,7 +4,7 @@ namespace troupe::workers {
 
 Result<ExportSummary> export_safetensors(const std::string& checkpoint, const std::string& folder,
                                          const ExportFormat& format) {
-  TROUPE_ASSIGN(const auto source, CheckpointTensors::open(checkpoint, format.adapters));
+  TROUPE_ASSIGN(const auto source, CheckpointTensors::open(checkpoint, format.adapters, format.weights));
   std::vector<ShardTensor> tensors;  // sorted: the source is, and they all have the same prefix
   for (const CheckpointTensor& tensor : source->tensors())
     tensors.push_back({format.prefix + tensor.name, tensor.shape});

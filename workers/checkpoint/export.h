@@ -19,11 +19,12 @@ struct ExportFormat {
   /// Before every name, such as "action_head.model.".
   std::string prefix{};
   AdapterForm adapters = AdapterForm::separate;
+  WeightSet weights = WeightSet::model;
   /// Bytes of tensor data written.
   Progress progress = {};
 };
 
-/// Writes the master weights of a checkpoint as plain tensors under their names: model.safetensors when they fit in
+/// Writes the weights of a checkpoint, masters or their averages, as plain tensors under their names: model.safetensors when they fit in
 /// `max_shard_bytes`, else model-NNNNN-of-MMMMM.safetensors filled in order of names and
 /// model.safetensors.index.json {metadata: {total_size}, weight_map: {tensor: file}}. Tensors are sorted by name and
 /// nothing else goes in, so equal weights give equal bytes, whatever world, step or path they come from. Memory: one

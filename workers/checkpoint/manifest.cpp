@@ -33,6 +33,7 @@ json unit_to_json(const ManifestUnit& unit) {
             {"params", params}};
   if (!unit.trainable) j["trainable"] = false;
   if (unit.in_base) j["in_base"] = true;
+  if (unit.has_average) j["average"] = true;
   return j;
 }
 
@@ -59,9 +60,12 @@ ManifestUnit unit_from_json(const json& j) {
                     .numel = j.at("numel"),
                     .layout_hash = hex_field(j.at("layout_hash")),
                     .trainable = j.value("trainable", true),
-                    .in_base = j.value("in_base", false)};
+                    .in_base = j.value("in_base", false),
+                    .has_average = j.value("average", false)};
   if (unit.in_base && unit.trainable)
     throw std::runtime_error(fmt::format("unit '{}' is trained and in the base", unit.name));
+  if (unit.has_average && !unit.trainable)
+    throw std::runtime_error(fmt::format("unit '{}' has an average and is not trained", unit.name));
   std::int64_t covered = 0;
   for (const json& p : j.at("params")) {
     unit.params.push_back(param_from_json(p, unit.name, covered));
@@ -129,6 +133,10 @@ Manifest manifest_from(const json& j) {
 }
 
 }  // namespace
+
+bool Manifest::has_average() const {
+  return std::any_of(units.begin(), units.end(), [](const ManifestUnit& unit) { return unit.has_average; });
+}
 
 std::string Manifest::rank_file(std::int64_t rank, std::int64_t world) {
   return fmt::format("rank-{:05d}-of-{:05d}.safetensors", rank, world);

@@ -24,7 +24,7 @@ struct ManifestParam {
   bool operator==(const ManifestParam&) const = default;
 };
 
-/// One unit: its parameters in the order of the flat buffer.
+/// One unit: its parameters in the order of the flat buffer, and what is saved of it.
 struct ManifestUnit {
   std::string name;
   std::string layout_class;
@@ -38,12 +38,19 @@ struct ManifestUnit {
   bool trainable = true;
   /// Its values never change and lie in the run's base (Manifest::base).
   bool in_base = false;
+  /// The moving average of its masters is saved too (ema.decay); of a trained unit alone.
+  bool has_average = false;
 
-  /// Number of tensors in a rank file: master, m and v; without moments master alone; of one in the base none.
-  std::size_t num_kinds() const { return in_base ? 0 : trainable ? 3 : 1; }
-  /// Of kind 0, 1 or 2.
+  /// Number of tensors in a rank file: master, m, v and perhaps ema; without moments master alone; of one in the base
+  /// none.
+  std::size_t num_kinds() const {
+    if (in_base) return 0;
+    if (!trainable) return 1;
+    return has_average ? 4 : 3;
+  }
+  /// Of a kind below num_kinds().
   std::string tensor_name(std::size_t kind) const {
-    static constexpr const char* kKinds[] = {"master", "m", "v"};
+    static constexpr const char* kKinds[] = {"master", "m", "v", "ema"};
     return name + "." + kKinds[kind];
   }
 
@@ -102,6 +109,8 @@ struct Manifest {
   /// Of Troupe.
   std::string version;
 
+  /// Some unit has an average.
+  bool has_average() const;
   /// File name of a rank's tensors: rank-00003-of-00008.safetensors.
   static std::string rank_file(std::int64_t rank, std::int64_t world);
 };

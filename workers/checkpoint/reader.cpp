@@ -72,6 +72,14 @@ Result<void> CheckpointReader::verify_digests() const {
   return base_ ? base_->check_all() : Result<void>();
 }
 
+Result<CheckpointReader::Kind> CheckpointReader::kind_of(WeightSet set) const {
+  if (set == WeightSet::model) return Kind::master;
+  if (manifest_.has_average()) return Kind::ema;
+  return Error{Errc::failed_precondition,
+               fmt::format("checkpoint {} has no average of its weights; jobs with ema.decay, such as 0.9999, keep one",
+                           directory_)};
+}
+
 Result<std::string> CheckpointReader::trainer_state() const {
   for (const ManifestFile& file : manifest_.files) {
     if (file.name == kTrainerStateFile) return read_small_file(directory_, file);
@@ -102,7 +110,7 @@ Result<void> CheckpointReader::check_layout(const std::vector<ManifestUnit>& exp
   return {};
 }
 
-Result<void> CheckpointReader::read(std::int64_t unit, Kind kind, std::int64_t begin, std::int64_t count,
+Result<void> CheckpointReader::read(std::int64_t unit, Kind wanted, std::int64_t begin, std::int64_t count,
                                     float* out) const {
   if (unit < 0 || unit >= static_cast<std::int64_t>(manifest_.units.size()) || begin < 0 || count < 0) {
     return Error{Errc::invalid_argument, fmt::format("checkpoint {}: elements [{}, {}) of unit {}; there are {} units",
@@ -110,6 +118,8 @@ Result<void> CheckpointReader::read(std::int64_t unit, Kind kind, std::int64_t b
   }
   const auto index = static_cast<std::size_t>(unit);
   const ManifestUnit& layout = manifest_.units[index];
+  // what is never trained is its own average
+  const Kind kind = wanted == Kind::ema && !layout.has_average ? Kind::master : wanted;
   const bool is_stored = layout.in_base ? kind == Kind::master : static_cast<std::size_t>(kind) < layout.num_kinds();
   const std::int64_t stored = is_stored ? std::clamp<std::int64_t>(layout.numel - begin, 0, count) : 0;
   if (layout.in_base) {

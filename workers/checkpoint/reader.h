@@ -10,6 +10,7 @@
 #include "workers/checkpoint/frozen_base.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/checkpoint/shard_files.h"
+#include "workers/checkpoint/weight_set.h"
 
 namespace troupe::workers {
 
@@ -18,8 +19,8 @@ namespace troupe::workers {
 /// ManifestUnit::shard(world), element e of a unit lies in rank file e / n at e mod n.
 class CheckpointReader {
  public:
-  /// Master weights and AdamW's two moments, f32 each.
-  enum class Kind : std::uint8_t { master, m, v };
+  /// Master weights, the optimizer's two moments and the average of the masters, f32 each.
+  enum class Kind : std::uint8_t { master, m, v, ema };
 
   /// Reads the manifest and opens every rank file: sizes, headers, the tensors that the layout asks for.
   /// Errors: not_found without a manifest; data_loss; failed_precondition, naming its folder, for a base that is not
@@ -27,6 +28,8 @@ class CheckpointReader {
   static Result<std::unique_ptr<CheckpointReader>> open(const std::string& directory);
 
   const Manifest& manifest() const { return manifest_; }
+  /// Where a set of weights lies. Errors: failed_precondition for averages where there are none.
+  Result<Kind> kind_of(WeightSet set) const;
   const std::string& directory() const { return directory_; }
 
   /// Reads every file once, those of the base too, and compares digests. Errors: data_loss naming the file.
@@ -43,7 +46,8 @@ class CheckpointReader {
   Result<std::string> trainer_state() const;
 
   /// Elements [begin, begin + count) of a unit's flat buffer. Elements past unit.numel are padding and read as 0, so
-  /// a new rank reads its whole shard [rank * n, (rank + 1) * n). Moments that a unit does not have read as 0.
+  /// a new rank reads its whole shard [rank * n, (rank + 1) * n). Moments that a unit does not have read as 0, an
+  /// average as its master.
   /// The chunks that hold them are compared with their digests when they are first read.
   /// Errors: invalid_argument; data_loss naming the file and the chunk.
   Result<void> read(std::int64_t unit, Kind kind, std::int64_t begin, std::int64_t count, float* out) const;

@@ -30,9 +30,11 @@ Result<double> adapter_scale(const CheckpointReader& reader) {
 
 }  // namespace
 
-Result<std::unique_ptr<CheckpointTensors>> CheckpointTensors::open(const std::string& directory, AdapterForm form) {
+Result<std::unique_ptr<CheckpointTensors>> CheckpointTensors::open(const std::string& directory, AdapterForm form,
+                                                                   WeightSet set) {
   std::unique_ptr<CheckpointTensors> self(new CheckpointTensors);
   TROUPE_ASSIGN(self->reader_, CheckpointReader::open(directory));
+  TROUPE_ASSIGN(self->kind_, self->reader_->kind_of(set));
   TROUPE_TRY(self->list(form));
   return self;
 }
@@ -97,7 +99,7 @@ Result<void> CheckpointTensors::read_place(const Place& place, std::int64_t begi
     return Error{Errc::invalid_argument, fmt::format("checkpoint {}: elements [{}, {}) of a tensor of {}",
                                                      reader_->directory(), begin, begin + count, place.numel)};
   }
-  return reader_->read(place.unit, CheckpointReader::Kind::master, place.offset + begin, count, out);
+  return reader_->read(place.unit, kind_, place.offset + begin, count, out);
 }
 
 Result<void> CheckpointTensors::read(std::size_t index, std::int64_t begin, std::int64_t count, float* out) const {

@@ -36,8 +36,9 @@ class CheckpointTensors {
  public:
   /// The scale of adapters is model.lora's alpha / rank of the checkpoint's own configuration.
   /// Errors: those of CheckpointReader::open; data_loss (an adapter without its pair or its linear, or a configuration
-  /// that does not read).
-  static Result<std::unique_ptr<CheckpointTensors>> open(const std::string& directory, AdapterForm form);
+  /// that does not read); failed_precondition for averages where the checkpoint has none.
+  static Result<std::unique_ptr<CheckpointTensors>> open(const std::string& directory, AdapterForm form,
+                                                         WeightSet set = WeightSet::model);
 
   const Manifest& manifest() const { return reader_->manifest(); }
   /// Sorted by name.
@@ -58,6 +59,7 @@ class CheckpointTensors {
   Result<void> read_place(const Place& place, std::int64_t begin, std::int64_t count, float* out) const;
 
   std::unique_ptr<CheckpointReader> reader_;
+  CheckpointReader::Kind kind_ = CheckpointReader::Kind::master;
   std::vector<CheckpointTensor> tensors_;
   /// Of every tensor in the checkpoint.
   std::map<std::string, Place> places_;

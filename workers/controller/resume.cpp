@@ -97,6 +97,7 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "cluster",
                                                  "metrics",
                                                  "checkpoint",
+                                                 "ema",
                                                  "eval",
                                                  "lr_scheduler.total_steps",
                                                  "job.run_root",

@@ -39,8 +39,8 @@ struct ResumePoint {
 /// not_found (no such run), data_loss.
 Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume);
 
-/// Prefixes of keys that may differ when a run goes on: steps, cluster, metrics, checkpoint, the length of the
-/// schedule, deadlines, what becomes of bad samples, and where datasets lie. "[]" stands for any index.
+/// Prefixes of keys that may differ when a run goes on: steps, cluster, metrics, checkpoint, the average of
+/// the weights, the length of the schedule, deadlines, what becomes of bad samples, and where datasets lie. "[]" stands for any index.
 const std::vector<std::string>& mutable_on_resume();
 
 }  // namespace troupe::workers

@@ -163,7 +163,21 @@ Result<std::string> LearnerRank::read_checkpoint(const std::string& directory) {
   log::info("{}: restored step {}; {} bytes read and compared", setup_.actor, reader->manifest().step,
             reader->checked_bytes());
   has_base_ = has_base_ || !reader->manifest().base.empty();
+  tell_conversions(reader->manifest());
   return reader->trainer_state();
+}
+
+void LearnerRank::tell_conversions(const Manifest& manifest) const {
+  if (!is_rank_zero()) return;
+  const SavedState saved = saved_state(setup_.config);
+  const auto tell = [&](const char* kind, const std::string& text) {
+    report_(Event{
+        .actor = setup_.actor, .kind = kind, .text = fmt::format("checkpoint of step {}: {}", manifest.step, text)});
+  };
+  if (manifest.has_average() && !saved.has_average)
+    tell("average_dropped", "its average of the weights is dropped, as ema.decay is 0");
+  if (!manifest.has_average() && saved.has_average)
+    tell("average_started", "it has no average of the weights; the average starts from its weights");
 }
 
 Result<void> LearnerRank::report_group_up(const GroupPlan& plan) {

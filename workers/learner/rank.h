@@ -16,6 +16,7 @@
 #include "comm/control/messages.h"
 #include "model/shard/engine.h"
 #include "workers/checkpoint/ledger.h"
+#include "workers/checkpoint/manifest.h"
 #include "workers/learner/divergence.h"
 #include "workers/learner/trainer.h"
 
@@ -69,8 +70,10 @@ class LearnerRank {
   Result<void> train(const GroupPlan& plan);
   /// Returns what the trainer had to say when the checkpoint was made; empty at the start of a job.
   Result<std::string> restore(const GroupPlan& plan);
-  /// Errors: those of CheckpointReader.
+  /// Errors: those of CheckpointReader; failed_precondition for a model of other units.
   Result<std::string> read_checkpoint(const std::string& directory);
+  /// Reports where the checkpoint keeps something that this job does not, or the other way round (rank 0).
+  void tell_conversions(const Manifest& manifest) const;
   /// Reports GroupUp with bytes by name: the engine's, "resident" (the trainer's), "snapshot", "process" (RSS).
   /// Errors: aborted.
   Result<void> report_group_up(const GroupPlan& plan);

@@ -4,6 +4,9 @@
 
 #include <vector>
 
+#include "base/random.h"
+#include "kernels/threads.h"
+
 namespace troupe::model {
 namespace {
 
@@ -22,6 +25,20 @@ TEST(MovingAverageTest, AShareOfOneCopiesAndOfZeroLeavesAsItIs) {
   move_average(kept, x, 0.0);
   EXPECT_EQ(copied, x);
   EXPECT_THAT(kept, ElementsAre(0.3f, -1.0f, 2.0f));
+}
+
+TEST(MovingAverageTest, ThreadsChangeNoBit) {
+  std::vector<float> x(100'003), start(x.size());
+  CounterRng rng(1, rng_stream::toy_scene, 0);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = rng.normal(), start[i] = rng.normal();
+  std::vector<std::vector<float>> averages;
+  for (const int threads : {1, 2, 3, 7}) {
+    set_num_threads(threads);
+    move_average(averages.emplace_back(start), x, 0.001);
+    EXPECT_EQ(averages.back(), averages.front()) << threads;
+  }
+  set_num_threads(0);
+  EXPECT_NE(averages.front(), start);
 }
 
 }  // namespace

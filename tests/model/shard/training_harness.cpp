@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 
 Result<void> FullState::read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
                              float* out) const {
-  const auto& source = values[unit][static_cast<std::size_t>(kind)];
+  const bool is_master = kind == StateKind::ema && values[unit].size() < 4;
+  const auto& source = values[unit][is_master ? 0 : static_cast<std::size_t>(kind)];
   if (begin + count > static_cast<std::int64_t>(source.size()))
     return Error{Errc::internal, "read past the end of a unit"};
   std::memcpy(out, source.data() + begin, static_cast<std::size_t>(count) * sizeof(float));
@@ -42,7 +43,16 @@ Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<doub
   return {};
 }
 
-std::vector<std::byte> snapshot_of(const Engine& engine) {
+namespace {
+
+std::size_t saved_kinds(const UnitSpec& unit, bool has_average) {
+  if (!unit.trainable) return 1;
+  return has_average ? 4 : 3;
+}
+
+}  // namespace
+
+std::vector<std::byte> snapshot_of(const Engine& engine, const EngineOptions& options) {
   std::vector<std::byte> snapshot(engine.snapshot_bytes()), state;
   engine.snapshot(snapshot);
   auto next = snapshot.begin();
@@ -54,8 +64,8 @@ std::vector<std::byte> snapshot_of(const Engine& engine) {
       state.insert(state.end(), bytes, bytes + values.nbytes());
       continue;
     }
-    const auto bytes = static_cast<std::ptrdiff_t>(saved_kinds(unit.trainable).size() * sizeof(float)) *
-                       engine.layouts()[u].shard(engine.world());
+    const auto kinds = static_cast<std::int64_t>(saved_kinds(unit, options.ema_decay > 0));
+    const auto bytes = kinds * static_cast<std::int64_t>(sizeof(float)) * engine.layouts()[u].shard(engine.world());
     state.insert(state.end(), next, next + bytes);
     next += bytes;
   }
@@ -63,7 +73,7 @@ std::vector<std::byte> snapshot_of(const Engine& engine) {
 }
 
 FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatLayout>& layouts, int world,
-                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates) {
+                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates, bool has_average) {
   FullState state;
   state.num_updates = updates;
   std::size_t at = 0;
@@ -71,7 +81,7 @@ FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatL
     const auto& layout = layouts[u];
     const auto shard_bytes = static_cast<std::size_t>(layout.shard(world)) * sizeof(float);
     auto& unit = state.values.emplace_back();
-    for (std::size_t kind = 0; kind < saved_kinds(units[u].trainable).size(); ++kind) {
+    for (std::size_t kind = 0; kind < saved_kinds(units[u], has_average); ++kind) {
       auto& values = unit.emplace_back(static_cast<std::size_t>(layout.padded(world)));
       for (std::size_t r = 0; r < snapshots.size(); ++r) {
         std::memcpy(reinterpret_cast<std::byte*>(values.data()) + r * shard_bytes, snapshots[r].data() + at,
@@ -129,7 +139,7 @@ FullState state_after(int world, const std::shared_ptr<const Network>& network, 
     const auto own = device ? device(collective.rank()) : nullptr;
     StartedEngine engine(collective, network, options, seed, own ? *own : device::host_device());
     work(engine);
-    snapshots[static_cast<std::size_t>(collective.rank())] = snapshot_of(engine);
+    snapshots[static_cast<std::size_t>(collective.rank())] = snapshot_of(engine, options);
     if (collective.rank() != 0) return;
     groups = engine.group_updates();
     updates = engine.updates();
@@ -137,7 +147,7 @@ FullState state_after(int world, const std::shared_ptr<const Network>& network, 
     layouts = engine.layouts();
   };
   run_thread_ranks(world, body, join);
-  FullState state = full_state(units, layouts, world, snapshots, updates);
+  FullState state = full_state(units, layouts, world, snapshots, updates, options.ema_decay > 0);
   state.by_group = groups;
   return state;
 }

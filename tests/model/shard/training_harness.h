@@ -11,6 +11,11 @@
 
 namespace troupe::model {
 
+/// Places of kinds of state in FullState::values.
+inline constexpr auto kMaster = static_cast<std::size_t>(StateKind::master),
+                      kM = static_cast<std::size_t>(StateKind::m), kV = static_cast<std::size_t>(StateKind::v),
+                      kEma = static_cast<std::size_t>(StateKind::ema);
+
 /// The whole state of a run, independent of the world size: [unit][kind][element of the unpadded flat buffer].
 struct FullState final : StateSource {
   std::vector<std::vector<std::vector<float>>> values;
@@ -18,6 +23,7 @@ struct FullState final : StateSource {
   std::map<std::string, std::int64_t> by_group = {};
   std::int64_t updates() const override { return num_updates; }
   std::map<std::string, std::int64_t> group_updates() const override { return by_group; }
+  /// An average that a state lacks is its master.
   Result<void> read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
                     float* out) const override;
   bool operator==(const FullState& other) const {
@@ -65,11 +71,12 @@ struct StartedEngine : Engine {
 Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<double>& losses,
                         std::vector<double>& norms);
 
-/// Puts the ranks' snapshots together. `units` and `layouts` are an engine's.
+/// Puts the ranks' snapshots together. `units` and `layouts` are an engine's; `has_average`: so does it.
 FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatLayout>& layouts, int world,
-                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates);
-/// A rank's snapshot with its frozen units in their places, as f32.
-std::vector<std::byte> snapshot_of(const Engine& engine);
+                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates,
+                     bool has_average = false);
+/// A rank's snapshot with its frozen units in their places, as f32. `options` are the engine's.
+std::vector<std::byte> snapshot_of(const Engine& engine, const EngineOptions& options = {});
 
 /// Runs every rank on a thread of its own, one intra-op thread each, and fails the test if a rank fails.
 TrainingResult train(const TrainingRun& run);

@@ -22,6 +22,16 @@ TEST(ArenaPlanTest, BytesFollowTheFormulas) {
   EXPECT_EQ(plan.bytes(ArenaKind::frozen) + plan.bytes(ArenaKind::replicated), 0);
 }
 
+TEST(ArenaPlanTest, AnAverageIsOneMoreShardBehindTheMomentsOfASnapshot) {
+  StepShape shape = chain_shape({4096, 8192}, 2, 2, 1);
+  shape.keeps_average = true;
+  const ArenaPlan plan(shape);
+  EXPECT_EQ(plan.bytes(ArenaKind::ema), plan.bytes(ArenaKind::master));
+  EXPECT_EQ(plan.bytes(ArenaKind::snapshot), (4096 + 8192) / 2 * 16);
+  EXPECT_EQ(plan.snapshot(StateKind::ema, 1),
+            (ArenaRange{ArenaKind::snapshot, 4096 / 2 * 16 + 8192 / 2 * 12, 8192 / 2 * 4}));
+}
+
 TEST(ArenaPlanTest, SlotsForAllUnitsHaveTheirSizes) {
   const ArenaPlan plan(chain_shape({4096, 8192, 2048}, 2, 3, 1));
   EXPECT_EQ(plan.bytes(ArenaKind::slots), (4096 + 8192 + 2048) * 4);
@@ -54,13 +64,11 @@ TEST(ArenaPlanTest, NoTwoBuffersOfAnArenaMeetButSlotsAndStaging) {
       const auto keep = plan.shape().units[static_cast<std::size_t>(u)].keep;
       ranges.push_back(plan.state(StateKind::master, u));
       if (plan.gathered(u) != ranges.back()) ranges.push_back(plan.gathered(u));
-      if (keep != UnitKeep::frozen) ranges.push_back(plan.snapshot(StateKind::master, u));
-      if (keep != UnitKeep::trained) continue;
-      for (const StateKind kind : {StateKind::m, StateKind::v}) {
-        ranges.push_back(plan.state(kind, u));
-        ranges.push_back(plan.snapshot(kind, u));
+      for (const StateKind kind : plan.kinds(u)) {
+        if (kind != StateKind::master) ranges.push_back(plan.state(kind, u));
+        if (keep != UnitKeep::frozen) ranges.push_back(plan.snapshot(kind, u));
       }
-      ranges.push_back(plan.gradient(u));
+      if (keep == UnitKeep::trained) ranges.push_back(plan.gradient(u));
     }
     for (std::size_t a = 0; a < ranges.size(); ++a) {
       ASSERT_LE(ranges[a].begin + ranges[a].bytes, plan.bytes(ranges[a].arena)) << "seed " << seed;

@@ -43,6 +43,25 @@ class AdapterExportTest : public testing::CheckpointFixture {
   Manifest m_;
 };
 
+TEST_F(ExportTest, AveragesAreWrittenWhereTheyAreAskedForAndKept) {
+  Manifest m = manifest(2);
+  for (ManifestUnit& unit : m.units) unit.has_average = true;
+  const std::string checkpoint = write_and_commit(m);
+  ASSERT_TRUE(export_safetensors(checkpoint, path("model"), {}));
+  ASSERT_TRUE(export_safetensors(checkpoint, path("ema"), {.weights = WeightSet::ema}));
+  const auto first = [&](const std::string& folder) {
+    const auto file = SafetensorsReader::open(path(folder + "/model.safetensors"));
+    float value = 0;
+    std::memcpy(&value, file->info("head.weight")->bytes.data(), sizeof value);
+    return value;
+  };
+  EXPECT_EQ(first("model"), value(m, 2, 0, 0));
+  EXPECT_EQ(first("ema"), value(m, 2, 3, 0));
+  const auto refused =
+      export_safetensors(write_and_commit(manifest(1, 501)), path("none"), {.weights = WeightSet::ema});
+  EXPECT_EQ(refused.error().code(), Errc::failed_precondition);
+  EXPECT_THAT(refused.error().message(), HasSubstr("step_000501 has no average of its weights"));
+}
 TEST_F(ExportTest, TensorsCarryTheirNamesShapesAndValues) {
   const Manifest m = manifest(3);
   const auto summary = export_safetensors(write_and_commit(m), path("out"), {});

@@ -54,6 +54,35 @@ TEST_F(CheckpointReaderTest, EveryWorldReadsEveryOthersShardsBitEqual) {
     }
   }
 }
+TEST_F(CheckpointReaderTest, AveragesAreReadByEveryWorldAndAreTheMasterWhereThereAreNone) {
+  const auto averages_of = [](const CheckpointReader& reader, std::int64_t unit, std::int64_t numel) {
+    std::vector<float> out(static_cast<std::size_t>(numel), -1);
+    EXPECT_TRUE(reader.read(unit, CheckpointReader::Kind::ema, 0, numel, out.data()));
+    return out;
+  };
+  for (const std::int64_t written : {1, 2, 3}) {
+    Manifest m = manifest(written, 200 + written);
+    m.units[0].has_average = m.units[2].has_average = true;
+    m.units[1].trainable = false;
+    EXPECT_EQ(snapshot_bytes(m),
+              (m.units[0].shard(written) + m.units[2].shard(written)) * 16 + m.units[1].shard(written) * 4);
+    const auto reader = *CheckpointReader::open(write_and_commit(m));
+    ASSERT_TRUE(reader->verify_digests());
+    EXPECT_TRUE(reader->manifest().has_average());
+    EXPECT_EQ(reader->kind_of(WeightSet::ema).value(), CheckpointReader::Kind::ema);
+    for (const std::size_t u : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {
+      const auto out = averages_of(*reader, static_cast<std::int64_t>(u), m.units[u].numel);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        ASSERT_EQ(out[i], value(m, u, u == 1 ? 0 : 3, static_cast<std::int64_t>(i))) << written << " " << u;
+    }
+  }
+  const auto without = *CheckpointReader::open(write_and_commit(manifest(2)));
+  EXPECT_EQ(averages_of(*without, 2, 10)[7], value(manifest(2), 2, 0, 7));
+  EXPECT_EQ(without->kind_of(WeightSet::model).value(), CheckpointReader::Kind::master);
+  const auto refused = without->kind_of(WeightSet::ema);
+  EXPECT_EQ(refused.error().code(), Errc::failed_precondition);
+  EXPECT_THAT(refused.error().message(), HasSubstr("ema.decay"));
+}
 TEST_F(CheckpointReaderTest, AnyIntervalReadsAcrossRanks) {
   const Manifest m = manifest(3);
   auto reader = CheckpointReader::open(write_and_commit(m));

@@ -60,7 +60,7 @@ class Inbox {
 class ScriptedTrainer final : public Trainer {
  public:
   std::shared_ptr<const Network> network() const override { return network_; }
-  EngineOptions engine_options() const override { return {.param_slots = 4, .grad_slots = 4}; }
+  EngineOptions engine_options() const override { return {.param_slots = 4, .grad_slots = 4, .ema_decay = ema_decay}; }
   std::int64_t resident_bytes() const override { return 7; }
   Result<void> begin(const TrainerSession& session) override {
     session_ = session;
@@ -98,6 +98,7 @@ class ScriptedTrainer final : public Trainer {
   void cancel(const std::string&) override {}
 
   bool is_void = false;
+  double ema_decay = 0;
   std::string begun_with;
   std::map<std::string, std::int64_t> groups_at_begin;
   std::int64_t concluded_at = -1;
@@ -148,7 +149,7 @@ struct LearnerRankTest : ::testing::Test {
     Manifest manifest;
     manifest.step = snapshot.step;
     manifest.fence = snapshot.fence;
-    manifest.units = manifest_units(network.units(), layouts);
+    manifest.units = manifest_units(network.units(), layouts, saved_state(config));
     manifest.optimizer.updates = snapshot.updates;
     Inbox answers;
     const auto describe = [&](const CheckpointBegin&) {
@@ -167,6 +168,23 @@ struct LearnerRankTest : ::testing::Test {
     checkpointer.handle("controller", request);
     EXPECT_EQ(answers.take<CheckpointDone>().error, "");
     return request.directory;
+  }
+
+  /// Trains to a checkpoint with one ema.decay and goes on from it with another; returns what is told of it.
+  Event resumed_with(double before, double after) {
+    std::string checkpoint;
+    config.ema.decay = trainer.ema_decay = before;
+    {
+      const auto rank = formed_rank();
+      checkpoint = write(inbox.take<SnapshotReady>());
+    }
+    config.ema.decay = trainer.ema_decay = after;
+    const auto rank = make_rank();
+    GroupPlan resumed = plan(2);
+    resumed.resume_step = 2;
+    resumed.checkpoint = checkpoint;
+    rank->form(resumed);
+    return inbox.take<Event>();
   }
 
   ScratchFolder folder;
@@ -236,6 +254,18 @@ TEST_F(LearnerRankTest, ARestoredRankGivesTheTrainerItsStateAndTheEngineItsCount
   settle(*rank, inbox.take<SnapshotReady>());
   EXPECT_EQ(trainer.begun_with, "{\"rounds\":2}");
   EXPECT_THAT(trainer.groups_at_begin, ElementsAre(Pair("actor", 1), Pair("critic", 2), Pair("temperature", 0)));
+}
+
+TEST_F(LearnerRankTest, AnAverageThatACheckpointLacksStartsFromItsWeightsAndThatIsTold) {
+  const Event told = resumed_with(/*before=*/0, /*after=*/0.9);
+  EXPECT_EQ(told.kind, "average_started");
+  EXPECT_THAT(told.text, ::testing::HasSubstr("checkpoint of step 2"));
+}
+
+TEST_F(LearnerRankTest, AnAverageThatTheJobDoesNotKeepIsDroppedAndThatIsTold) {
+  const Event told = resumed_with(/*before=*/0.9, /*after=*/0);
+  EXPECT_EQ(told.kind, "average_dropped");
+  EXPECT_THAT(told.text, ::testing::HasSubstr("ema.decay is 0"));
 }
 
 TEST_F(LearnerRankTest, ThereIsNothingToSayOfOneGroupWithoutState) {

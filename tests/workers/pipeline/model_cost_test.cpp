@@ -67,7 +67,7 @@ TEST_P(PlanMemoryTest, PlannedBytesAreTheBytesThatTheEngineAllocates) {
 
   Manifest manifest;
   manifest.world = world_;
-  manifest.units = manifest_units(engine->units(), engine->layouts());
+  manifest.units = manifest_units(engine->units(), engine->layouts(), saved_state(job_));
   EXPECT_EQ(snapshot_bytes(manifest), planned.snapshot_bytes) << "what the checkpointer maps";
 }
 
@@ -98,9 +98,11 @@ const std::vector<std::string> kLora{"model.train_architecture=lora"};
 const Case kCases[] = {
     {"Full", {}},
     {"FullBf16", {"precision.param=bf16"}},
+    {"FullAveraged", {"ema.decay=0.9999"}},
     {"FullKept", {"activation_checkpoint.mode=none"}},
     {"Lora", kLora},
     {"LoraBf16", {"model.train_architecture=lora", "precision.param=bf16"}},
+    {"LoraBf16Averaged", {"model.train_architecture=lora", "precision.param=bf16", "ema.decay=0.9999"}},
     {"LoraKept", {"model.train_architecture=lora", "activation_checkpoint.mode=none"}},
     {"LoraOfManySlots", {"model.train_architecture=lora", "parallelism.param_slots=64", "model.lora.rank=16"}},
 };

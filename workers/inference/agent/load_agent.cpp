@@ -52,14 +52,16 @@ Result<std::int64_t> find_unit(const CheckpointReader& reader, const std::string
   return found - units.begin();
 }
 
-Result<void> read_values(const CheckpointReader& reader, const PolicyNet& policy, PublishedWeights& weights) {
+Result<void> read_values(const CheckpointReader& reader, const PolicyNet& policy, WeightSet set,
+                         PublishedWeights& weights) {
+  TROUPE_ASSIGN(const CheckpointReader::Kind kind, reader.kind_of(set));
   for (const std::string& name : policy.acting_units()) {
     const auto unit =
         std::find_if(policy.units().begin(), policy.units().end(), [&](const UnitSpec& u) { return u.name == name; });
     const FlatLayout layout = make_flat_layout(unit->params);
     TROUPE_ASSIGN(const std::int64_t index, find_unit(reader, name, layout));
     const at::Tensor flat = at::zeros({layout.padded(1)}, at::kFloat);
-    TROUPE_TRY(reader.read(index, CheckpointReader::Kind::master, 0, layout.numel, flat.mutable_data_ptr<float>()));
+    TROUPE_TRY(reader.read(index, kind, 0, layout.numel, flat.mutable_data_ptr<float>()));
     weights.views[name] = views_of(layout, flat, false);
     weights.flats.push_back(flat);
   }
@@ -79,12 +81,12 @@ Result<void> read_statistics(const CheckpointReader& reader, const LoadedAgent& 
   return {};
 }
 
-Result<LoadedAgent> load(const CheckpointReader& reader, JobConfig job) {
+Result<LoadedAgent> load(const CheckpointReader& reader, JobConfig job, WeightSet weights) {
   TROUPE_ASSIGN(Agent agent, make_agent(job));
   LoadedAgent loaded{.job = std::move(job), .agent = std::move(agent), .weights = {}};
   loaded.weights.fence = reader.manifest().fence;
   loaded.weights.version = reader.manifest().step;
-  TROUPE_TRY(read_values(reader, *loaded.agent.policy, loaded.weights));
+  TROUPE_TRY(read_values(reader, *loaded.agent.policy, weights, loaded.weights));
   TROUPE_TRY(read_statistics(reader, loaded, loaded.weights.normaliser));
   return loaded;
 }
@@ -108,13 +110,13 @@ Result<JobConfig> read_rl_job(const std::string& folder) {
   return rl_job_of(manifest, folder);
 }
 
-Result<LoadedAgent> load_agent(const std::string& folder) {
+Result<LoadedAgent> load_agent(const std::string& folder, WeightSet weights) {
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(folder));
   TROUPE_ASSIGN(JobConfig job, rl_job_of(reader->manifest(), folder));
-  return load(*reader, std::move(job));
+  return load(*reader, std::move(job), weights);
 }
 
-Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env) {
+Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env, WeightSet weights) {
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(folder));
   TROUPE_ASSIGN(JobConfig job, rl_job_of(reader->manifest(), folder));
   TROUPE_ASSIGN(const PolicyShape trained, shape_in(job.env));
@@ -123,7 +125,7 @@ Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env) 
     return same.error().with(fmt::format("{} cannot act in {}: it was trained in {}", folder, env.id, job.env.id));
   }
   job.env = env;
-  return load(*reader, std::move(job));
+  return load(*reader, std::move(job), weights);
 }
 
 EnvConfig moved_env(const EnvConfig& env, const std::string& id) {

@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "configs/job_config.h"
+#include "workers/checkpoint/weight_set.h"
 #include "workers/inference/agent/agent.h"
 #include "workers/rollout/published_weights.h"
 
@@ -25,13 +26,13 @@ struct LoadedAgent {
 Result<JobConfig> read_rl_job(const std::string& folder);
 
 /// Loads a checkpoint's policy for the environment that it was trained in. Values and statistics are read, moments
-/// and units that do not act (critics of off-policy algorithms, targets) are not. Errors: those of read_rl_job and
-/// make_agent; data_loss (files that are damaged, units or tensors other than the policy's, by name).
-Result<LoadedAgent> load_agent(const std::string& folder);
+/// and units that do not act (critics of off-policy algorithms, targets) are not. Errors: those of read_rl_job,
+/// make_agent and CheckpointReader::kind_of; data_loss (files that are damaged, units or tensors other than the policy's, by name).
+Result<LoadedAgent> load_agent(const std::string& folder, WeightSet weights = WeightSet::model);
 
 /// The same for another environment. Errors: also invalid_argument where its observations or actions are not what the
 /// policy was trained with, saying both.
-Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env);
+Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env, WeightSet weights = WeightSet::model);
 
 /// The job's `env` for another id. Profile and options stay for environments of one family ("arm7/", "HalfCheetah-"),
 /// else they are the new environment's own; so is the time limit. The same id changes nothing.

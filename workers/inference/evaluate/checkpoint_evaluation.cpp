@@ -67,8 +67,10 @@ Result<EvaluationData> choose_data(const CheckpointPlace& place, const PolicySpe
 
 std::map<std::string, OpenLoopSubject::Option> described(const CheckpointEvaluationOptions& options) {
   const PolicyOptions& p = options.policy;
-  return {{"steps", p.steps}, {"cfg_scale", p.cfg_scale},       {"noise_seed", p.noise_seed}, {"skip", p.skip},
-          {"dtype", p.dtype}, {"sign_gripper", p.sign_gripper}, {"windows", options.windows}};
+  return {{"steps", p.steps},           {"cfg_scale", p.cfg_scale},
+          {"noise_seed", p.noise_seed}, {"skip", p.skip},
+          {"dtype", p.dtype},           {"sign_gripper", p.sign_gripper},
+          {"windows", options.windows}, {"weights", std::string(enum_name(p.weights))}};
 }
 
 }  // namespace

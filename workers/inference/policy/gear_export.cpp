@@ -150,7 +150,7 @@ Result<ExportSummary> write_folder(const std::string& checkpoint, const std::str
   }
   TROUPE_ASSIGN(PolicySpec spec, read_policy_spec(checkpoint, {}));
   TROUPE_ASSIGN(const std::string metadata, read_text_file(checkpoint + "/metadata.json"));
-  TROUPE_ASSIGN(const auto dit, CheckpointTensors::open(checkpoint, format.adapters));
+  TROUPE_ASSIGN(const auto dit, CheckpointTensors::open(checkpoint, format.adapters, format.weights));
   // What the folder holds decides, not how it was trained: without adapters there is nothing left to merge.
   if (format.adapters == AdapterForm::merged || !dit->has_adapters()) spec.model.train_architecture = "full";
   TROUPE_ASSIGN(ExportSummary summary, write_weights(*dit, spec.model, folder, format));

@@ -25,8 +25,9 @@ Result<at::ScalarType> scalar_type(const std::string& dtype) {
 }
 
 /// The transformer's weights of a Troupe checkpoint, adapters folded in, and the encoders that its job trained with.
-Result<DreamZeroPolicy::Parts> load_troupe(const std::string& folder, const PolicySpec& spec, at::ScalarType dtype) {
-  TROUPE_ASSIGN(const auto source, CheckpointTensors::open(folder, AdapterForm::merged));
+Result<DreamZeroPolicy::Parts> load_troupe(const std::string& folder, const PolicySpec& spec, at::ScalarType dtype,
+                                           WeightSet weights) {
+  TROUPE_ASSIGN(const auto source, CheckpointTensors::open(folder, AdapterForm::merged, weights));
   DreamZeroPolicy::Parts parts;
   for (std::size_t i = 0; i < source->tensors().size(); ++i) {
     const CheckpointTensor& stored = source->tensors()[i];
@@ -41,10 +42,16 @@ Result<DreamZeroPolicy::Parts> load_troupe(const std::string& folder, const Poli
 Result<std::unique_ptr<Policy>> load(const std::string& checkpoint, const PolicyOptions& options) {
   TROUPE_ASSIGN(const at::ScalarType dtype, scalar_type(options.dtype));
   TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(checkpoint));
+  if (kind != CheckpointKind::troupe && options.weights == WeightSet::ema) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("{} is a DreamZero folder, which holds one set of weights; leave out --weights, or export "
+                             "the averages of a Troupe checkpoint with `troupe export --format gear --weights ema`",
+                             checkpoint)};
+  }
   TROUPE_ASSIGN(PolicySpec spec, read_policy_spec(checkpoint, options));
   DreamZeroPolicy::Parts parts;
   if (kind == CheckpointKind::troupe) {
-    TROUPE_ASSIGN(parts, load_troupe(checkpoint, spec, dtype));
+    TROUPE_ASSIGN(parts, load_troupe(checkpoint, spec, dtype, options.weights));
   } else {
     TROUPE_ASSIGN(GearWeights weights, load_gear_weights(checkpoint, spec, dtype));
     parts.dit = std::move(weights.dit);

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <string>
 
-#include "base/namespaces.h"
+#include "workers/checkpoint/weight_set.h"
 
 namespace troupe::workers {
 
 /// How `troupe serve` and `troupe eval` run a policy. Defaults: the released behaviour without step skipping.
 struct PolicyOptions {
+  /// Of a Troupe checkpoint; a DreamZero folder has one set.
+  WeightSet weights = WeightSet::model;
   /// Denoising steps.
   std::int64_t steps = 16;
   /// Classifier-free guidance of the video; 1: no guidance and no unconditional branch.

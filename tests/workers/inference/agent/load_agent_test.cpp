@@ -32,7 +32,7 @@ class LoadAgentTest : public ::testing::Test {
     m.world = kWorld;
     std::vector<FlatLayout> layouts;
     for (const UnitSpec& unit : units) layouts.push_back(make_flat_layout(unit.params));
-    m.units = manifest_units(units, layouts);
+    m.units = manifest_units(units, layouts, saved_state(job));
     m.optimizer = {.name = "adamw", .lr = 1e-3, .betas = {0.9, 0.999}, .eps = 1e-8, .weight_decay = 0, .updates = 7};
     m.dataset_fingerprint = "f";
     m.config = to_yaml(job);
@@ -43,7 +43,9 @@ class LoadAgentTest : public ::testing::Test {
         const std::int64_t n = m.units[u].shard(kWorld);
         for (std::size_t kind = 0; kind < m.units[u].num_kinds(); ++kind) {
           for (std::int64_t i = 0; i < n; ++i)
-            ranks[static_cast<std::size_t>(rank)].push_back(kind == 0 ? value(u, rank * n + i) : -1);
+            ranks[static_cast<std::size_t>(rank)].push_back(kind == 0   ? value(u, rank * n + i)
+                                                            : kind == 3 ? 2 * value(u, rank * n + i)
+                                                                        : -1);
         }
       }
     }
@@ -90,6 +92,19 @@ TEST_F(LoadAgentTest, EveryActingParameterComesBack) {
       }
     }
   }
+}
+
+TEST_F(LoadAgentTest, AveragesActWhereTheyAreAskedFor) {
+  JobConfig job = cart_pole();
+  const auto refused = load_agent(write(job), WeightSet::ema);
+  EXPECT_EQ(refused.error().code(), Errc::failed_precondition);
+  EXPECT_THAT(refused.error().message(), HasSubstr("has no average of its weights"));
+  job.ema.decay = 0.9;
+  const std::string checkpoint = write(job);
+  const auto masters = load_agent(checkpoint), averages = load_agent(checkpoint, WeightSet::ema);
+  ASSERT_EQ(masters->weights.flats.size(), averages->weights.flats.size());
+  for (std::size_t i = 0; i < masters->weights.flats.size(); ++i)
+    EXPECT_TRUE(at::equal(masters->weights.flats[i] * 2, averages->weights.flats[i]));
 }
 
 TEST_F(LoadAgentTest, StatisticsComeBackBitForBit) {

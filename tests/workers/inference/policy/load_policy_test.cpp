@@ -156,6 +156,7 @@ TEST_F(LoadPolicyTest, SizesThatTheConfigurationLeavesOpenComeFromTheTensors) {
 TEST_F(LoadPolicyTest, ADtypeThatIsNoneAndAFolderThatIsNoneAreRefused) {
   write_weights();
   EXPECT_THAT(refused({.dtype = "int4"}), HasSubstr("'int4'; wanted fp32 or bf16"));
+  EXPECT_THAT(refused({.weights = WeightSet::ema}), HasSubstr("which holds one set of weights; leave out --weights"));
   EXPECT_EQ(load_policy("/nowhere", {}).error().code(), Errc::not_found);
 }
 
