@@ -75,6 +75,20 @@ void doubt_rate(const JobConfig& job, std::vector<ConfigWarning>& warnings) {
                                   format_number(kLrFromRandom))});
 }
 
+/// A step of the second moment is (1 - b2) of the difference; where that is less than half a bf16 unit in the last
+/// place, 2^-8 of the value at most, rounding to nearest takes it back.
+void doubt_moments(const OptimizerConfig& optimizer, std::vector<ConfigWarning>& warnings) {
+  constexpr double kLeastShare = 1.0 / 256;
+  if (optimizer.moments != "bf16" || 1.0 - optimizer.betas.at(1) >= kLeastShare) return;
+  warnings.push_back(
+      {"optimizer.moments",
+       fmt::format("optimizer.moments: with betas[1] {} a second moment kept in bf16 hardly falls, since "
+                   "a step of {} of its value is rounded away; effective learning rates stay low after a "
+                   "large gradient",
+                   format_number(optimizer.betas.at(1)), format_number(1.0 - optimizer.betas.at(1))),
+       "optimizer.betas[1]=0.99"});
+}
+
 }  // namespace
 
 double lower_rate(double rate) { return std::min(rate / 10, kLrFromRandom); }
@@ -84,6 +98,7 @@ std::vector<ConfigWarning> find_warnings(const JobConfig& job) {
   if (!trains_agent(job)) doubt_adapters(job.model, warnings);
   if (job.job.kind == JobKind::sft) doubt_sets(job.data.sets, warnings);
   doubt_rate(job, warnings);
+  doubt_moments(job.optimizer, warnings);
   return warnings;
 }
 

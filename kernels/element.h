@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "base/namespaces.h"
@@ -11,6 +12,15 @@ namespace troupe::kernels::simd {
 struct Bf16 {
   std::uint16_t bits;
 };
+
+/// Exactly.
+inline float to_float(Bf16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
+/// Rounded to nearest, ties to even; a NaN stays one.
+inline Bf16 to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  return {static_cast<std::uint16_t>(value != value ? (bits >> 16) | 0x40U : rounded)};
+}
 
 /// f32 for f32 and bf16, f64 for f64.
 template <class T>

@@ -65,8 +65,9 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch) {
 std::int64_t gathered_bytes_per_param(const JobConfig& job) { return job.precision.param == "bf16" ? 2 : 4; }
 
 std::int64_t saved_bytes_per_param(const JobConfig& job) {
-  constexpr std::int64_t kMaster = 4, kMoments = 8, kAverage = 4;
-  return kMaster + kMoments + (job.ema.decay > 0 ? kAverage : 0);
+  const std::int64_t moment = job.optimizer.moments == "bf16" ? 2 : 4, average = job.ema.decay > 0 ? 4 : 0;
+  constexpr std::int64_t kMaster = 4;
+  return kMaster + 2 * moment + average;
 }
 
 std::int64_t state_bytes_per_param(const JobConfig& job) {

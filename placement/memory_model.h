@@ -30,7 +30,7 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 /// of padded_numel / world, r = padded elements of the replicated unit, chain = all other units:
 ///     shard       state_bytes_per_param() n: 16 n with fp32 parameters: master, two moments, gradient accumulator; the
 ///                 master itself is gathered. 18 n with bf16 parameters: the same and the bf16 shard that is gathered.
-///                 4 n more with ema.decay: the moving average of the master
+///                 4 n more with ema.decay: the moving average of the master. 4 n fewer with bf16 moments.
 ///                 (4 | 2) z: the values that are gathered
 ///     param slots (param_slots * largest padded unit of the chain + r) * (4 | 2); in parallelism.mode zero1 and zero2,
 ///                 and where param_slots is enough for all, (all padded units of the chain + r) * (4 | 2); one rank
@@ -40,7 +40,7 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 ///                 trained units of the chain * 4, in which the accumulators of their shards lie
 ///     activations micro_batch_size * what is kept per sample outside of the blocks + what each block keeps at its
 ///                 level of activation_checkpoint + the most that one works in
-///     snapshot    saved_bytes_per_param() n: master, moments and average on their way to a checkpoint, 12 n or 16 n
+///     snapshot    saved_bytes_per_param() n: master, moments and average on their way to a checkpoint
 ///     feed        slots_in_feed * sample_bytes
 /// `margin_bytes` is left at 0; the planner sets it for ranks on devices.
 MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world, std::int64_t slots_in_feed);
@@ -53,8 +53,8 @@ std::int64_t gradient_slots(const JobConfig& job, const ModelCost& cost, std::in
 /// the copy that is gathered (2).
 std::int64_t state_bytes_per_param(const JobConfig& job);
 
-/// Bytes of a trained parameter in a snapshot and a checkpoint: master (4), moments (8) and with ema.decay the average
-/// (4).
+/// Bytes of a trained parameter in a snapshot and a checkpoint: master (4), moments (8 or, in bf16, 4) and with ema.decay
+/// the average (4).
 std::int64_t saved_bytes_per_param(const JobConfig& job);
 
 /// Bytes of a parameter as it is gathered, and of a frozen one's state: 4 or 2.

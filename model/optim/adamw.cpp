@@ -17,15 +17,21 @@ struct Update {
   float grad_scale, keep, b1, one_minus_b1, b2, one_minus_b2, step, root, eps;
 };
 
+inline float widen(float value) { return value; }
+inline float widen(simd::Bf16 value) { return simd::to_float(value); }
+inline void put(float& to, float value) { to = value; }
+inline void put(simd::Bf16& to, float value) { to = simd::to_bf16(value); }
+
 // A function of its own with restricted pointers: the compiler vectorises it, which it does not in a lambda.
-void update_run(float* __restrict__ p_, float* __restrict__ m_, float* __restrict__ v_, const float* __restrict__ g_,
+template <class Moment>
+void update_run(float* __restrict__ p_, Moment* __restrict__ m_, Moment* __restrict__ v_, const float* __restrict__ g_,
                 std::int64_t n, const Update& u) {
   for (std::int64_t i = 0; i < n; ++i) {
     const float g = g_[i] * u.grad_scale;
-    const float mi = u.b1 * m_[i] + u.one_minus_b1 * g;
-    const float vi = u.b2 * v_[i] + u.one_minus_b2 * g * g;
-    m_[i] = mi;
-    v_[i] = vi;
+    const float mi = u.b1 * widen(m_[i]) + u.one_minus_b1 * g;
+    const float vi = u.b2 * widen(v_[i]) + u.one_minus_b2 * g * g;
+    put(m_[i], mi);
+    put(v_[i], vi);
     p_[i] = p_[i] * u.keep - u.step * mi / (std::sqrt(vi) / u.root + u.eps);
   }
 }
@@ -44,10 +50,9 @@ double block_square(const float* block, std::size_t n) {
   return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
-}  // namespace
-
-void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, std::span<const float> grad,
-                float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
+template <class Moment>
+void step_of(std::span<float> param, std::span<Moment> m, std::span<Moment> v, std::span<const float> grad,
+             float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
   TROUPE_CHECK(m.size() == param.size() && v.size() == param.size() && grad.size() == param.size(),
                "one length for all four");
   TROUPE_CHECK(update >= 1, "updates are counted from 1");
@@ -66,6 +71,18 @@ void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, 
   kernels::parallel_blocks(n, kRunElements, kernels::threads_for(n), [&](std::int64_t begin, std::int64_t end) {
     update_run(param.data() + begin, m.data() + begin, v.data() + begin, grad.data() + begin, end - begin, update_of);
   });
+}
+
+}  // namespace
+
+void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, std::span<const float> grad,
+                float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
+  step_of(param, m, v, grad, grad_scale, lr, update, options);
+}
+
+void adamw_step(std::span<float> param, std::span<simd::Bf16> m, std::span<simd::Bf16> v, std::span<const float> grad,
+                float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
+  step_of(param, m, v, grad, grad_scale, lr, update, options);
 }
 
 double sum_of_squares(std::span<const float> x) {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/element.h"
+
 namespace troupe::model {
 
 /// AdamW's constants; the learning rate comes with each step.
@@ -21,6 +23,10 @@ struct AdamWOptions {
 /// `update` is t, 1 for the first update. `grad_scale` is the clip factor. A zero element with zero gradient stays
 /// zero. Source: arXiv:1711.05101 algorithm 2; the order (decay first) of LibTorch's fused AdamW.
 void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, std::span<const float> grad,
+                float grad_scale, double lr, std::int64_t update, const AdamWOptions& options);
+/// The same with moments kept in bf16: widened, updated and used in f32, and rounded to nearest even when they are
+/// stored.
+void adamw_step(std::span<float> param, std::span<simd::Bf16> m, std::span<simd::Bf16> v, std::span<const float> grad,
                 float grad_scale, double lr, std::int64_t update, const AdamWOptions& options);
 
 /// Sum of x^2 in double, over blocks of 1024 elements added in order: the same bits for the same run at any alignment.

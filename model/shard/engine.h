@@ -113,7 +113,8 @@ class Engine {
 
   /// This rank's state but for what never changes: for each unit in order, master, m, v and, with
   /// EngineOptions::ema_decay, ema of its shard, of a target network its values alone, of a frozen unit nothing;
-  /// little-endian f32 (docs/learner-engine.md).
+  /// little-endian f32, and moments in
+  /// EngineOptions::moment_dtype (docs/learner-engine.md).
   std::size_t snapshot_bytes() const;
   void snapshot(std::span<std::byte> out) const;
   /// This rank's shard of a frozen unit where it lies, 1-D, in the dtype that is gathered. Valid until an

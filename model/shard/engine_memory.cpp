@@ -45,6 +45,7 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
       groups(units, {.adamw = options.adamw, .clip_grad_norm = options.clip_grad_norm}, options.groups),
       source_of(find_sources(units)) {
   TROUPE_CHECK(network->units().size() >= 2, "a network has a prologue and an epilogue");
+  TROUPE_CHECK(options.moment_dtype == at::kFloat || options.moment_dtype == at::kBFloat16, "moments are f32 or bf16");
   TROUPE_CHECK(options.param_slots >= 1 && options.grad_slots >= 1, "at least one slot of each kind");
   // a slot beyond the last unit would never be used
   options.param_slots = std::min(options.param_slots, static_cast<int>(network->units().size()));
@@ -56,6 +57,7 @@ StepShape EngineMemory::shape_for(int ranks) const {
                   .units = {},
                   .chain = static_cast<int>(network->units().size()),
                   .param_bytes = options.param_dtype == at::kBFloat16 ? 2 : 4,
+                  .moment_bytes = options.moment_dtype == at::kBFloat16 ? 2 : 4,
                   .keeps_average = options.ema_decay > 0,
                   .param_slots = options.param_slots,
                   .grad_slots = options.whole_gradients ? 1 : options.grad_slots,

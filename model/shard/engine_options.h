@@ -29,6 +29,8 @@ struct EngineOptions {
   /// What backward runs again, of the units in order; the last one counts for all behind it too. At least one.
   std::vector<RecomputeLevel> recompute = {RecomputeLevel::full};
   AdamWOptions adamw = {};
+  /// kFloat or kBFloat16: what moments are kept in; arithmetic is f32
+  at::ScalarType moment_dtype = at::kFloat;
   /// Above 0: every trained unit has a moving average of its masters, e = decay e + (1 - decay) p in f32 after each
   /// update of it (Polyak and Juditsky 1992); it starts as a copy of them.
   double ema_decay = 0;

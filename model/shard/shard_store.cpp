@@ -18,9 +18,10 @@ ShardStore::ShardStore(const ArenaPlan& plan, const Arenas& arenas)
     sources_.push_back(arenas.tensor(plan.gathered(u), param_dtype_));
 }
 
-std::span<float> ShardStore::state(StateKind kind, std::size_t unit) const {
+void ShardStore::check_width(StateKind kind, std::size_t unit, std::size_t bytes) const {
   TROUPE_CHECK(keep(unit) != UnitKeep::frozen, "a frozen unit has no optimizer state");
-  return arenas_.floats(plan_.state(kind, static_cast<int>(unit)));
+  const bool is_moment = kind == StateKind::m || kind == StateKind::v;
+  TROUPE_CHECK(bytes == (is_moment && has_bf16_moments() ? 2u : 4u), "state is read as what it is kept in");
 }
 
 std::span<float> ShardStore::accumulator(std::size_t unit) const {
@@ -33,8 +34,10 @@ std::span<const float> ShardStore::values(std::size_t unit) const {
 }
 
 at::Tensor ShardStore::kind_tensor(StateKind kind, std::size_t unit) const {
+  const bool is_moment = kind == StateKind::m || kind == StateKind::v;
+  const auto of_trained = is_moment && has_bf16_moments() ? at::kBFloat16 : at::kFloat;
   return arenas_.tensor(plan_.state(kind, static_cast<int>(unit)),
-                        keep(unit) == UnitKeep::frozen ? param_dtype_ : at::kFloat);
+                        keep(unit) == UnitKeep::frozen ? param_dtype_ : of_trained);
 }
 
 void ShardStore::write(StateKind kind, std::size_t unit, std::span<const float> values) {

@@ -14,8 +14,8 @@ namespace troupe::model {
 
 UnitKeep keep_of(const UnitSpec& unit);
 
-/// This rank's part of every unit. Of a trained one: master, m, v, perhaps ema, and the gradient accumulator in f32,
-/// and a bf16 copy of the master when units are gathered in bf16. Of an averaged one: the master, and that copy. Of a frozen one: its
+/// This rank's part of every unit. Of a trained one: master, perhaps ema, and the gradient accumulator in f32, m
+/// and v in f32 or bf16, and a bf16 copy of the master when units are gathered in bf16. Of an averaged one: the master, and that copy. Of a frozen one: its
 /// values in the dtype that is gathered, nothing else. Not thread-safe. `plan` and `arenas` outlive it.
 class ShardStore {
  public:
@@ -25,8 +25,15 @@ class ShardStore {
   /// ArenaPlan::kinds.
   std::span<const StateKind> kinds(std::size_t unit) const { return plan_.kinds(static_cast<int>(unit)); }
 
-  /// Of a trained unit; the master of an averaged one too.
-  std::span<float> state(StateKind kind, std::size_t unit) const;
+  /// Of a trained unit; the master of an averaged one too. T is what it is kept in, float or simd::Bf16.
+  template <class T = float>
+  std::span<T> state(StateKind kind, std::size_t unit) const {
+    check_width(kind, unit, sizeof(T));
+    const auto bytes = arenas_.bytes(plan_.state(kind, static_cast<int>(unit)));
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  /// Moments are kept in bf16.
+  bool has_bf16_moments() const { return plan_.shape().moment_bytes == 2; }
   std::span<float> accumulator(std::size_t unit) const;
   /// The master, or the values of a frozen unit that is gathered in f32.
   std::span<const float> values(std::size_t unit) const;
@@ -43,6 +50,7 @@ class ShardStore {
 
  private:
   UnitKeep keep(std::size_t unit) const { return plan_.shape().units[unit].keep; }
+  void check_width(StateKind kind, std::size_t unit, std::size_t bytes) const;
   /// Where one of a unit's kinds() lies.
   at::Tensor kind_tensor(StateKind kind, std::size_t unit) const;
 

@@ -246,13 +246,12 @@ Result<void> StepExecutor::agree(StepCall& call) {
   return {};
 }
 
-void StepExecutor::update(const Op& op, const StepCall& call) {
-  const std::size_t unit = index(op.unit), group = core_.groups.group_of(unit);
-  ShardStore& store = rank().store;
-  const auto gradient = store.accumulator(unit);
-  if (!op.adds) std::fill(gradient.begin(), gradient.end(), 0.0f);
-  const auto master = store.state(StateKind::master, unit), m = store.state(StateKind::m, unit),
-             v = store.state(StateKind::v, unit);
+template <class Moment>
+void StepExecutor::adamw(std::size_t unit, const StepCall& call) {
+  const std::size_t group = core_.groups.group_of(unit);
+  const ShardStore& store = rank().store;
+  const auto gradient = store.accumulator(unit), master = store.state(StateKind::master, unit);
+  const auto m = store.state<Moment>(StateKind::m, unit), v = store.state<Moment>(StateKind::v, unit);
   const auto elements = static_cast<std::int64_t>(master.size()), shard = core_.rank * elements;
   for (const UpdateInterval& interval : rank().intervals[unit]) {
     // its part of this rank's shard
@@ -267,8 +266,16 @@ void StepExecutor::update(const Op& op, const StepCall& call) {
     adamw_step(part(master), part(m), part(v), part(gradient), call.clip[group], call.rates.at(group) * interval.rate,
                core_.groups.updates(group), own);
   }
+}
+
+void StepExecutor::update(const Op& op, const StepCall& call) {
+  const std::size_t unit = index(op.unit);
+  ShardStore& store = rank().store;
+  const auto gradient = store.accumulator(unit);
+  if (!op.adds) std::fill(gradient.begin(), gradient.end(), 0.0f);
+  store.has_bf16_moments() ? adamw<simd::Bf16>(unit, call) : adamw<float>(unit, call);
   if (const double decay = core_.options.ema_decay; decay > 0)
-    move_average(store.state(StateKind::ema, unit), master, 1.0 - decay);
+    move_average(store.state(StateKind::ema, unit), store.state(StateKind::master, unit), 1.0 - decay);
   store.refresh(unit);
 }
 

@@ -70,6 +70,9 @@ class StepExecutor {
   Result<void> agree(StepCall& call);
   Result<void> compare_ranks(std::vector<double>& sums, std::vector<double>& maxima);
   void update(const Op& op, const StepCall& call);
+  /// Of a unit whose moments are kept in that type.
+  template <class Moment>
+  void adamw(std::size_t unit, const StepCall& call);
   void copy_out(const Op& op, const StepCall& call);
   const std::string& name_of(const Op& op) const;
   EngineMemory::Rank& rank() { return *core_.memory; }

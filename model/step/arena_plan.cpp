@@ -28,6 +28,7 @@ ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
   TROUPE_CHECK(shape_.chain >= 1 && num_units() - shape_.chain <= 1, "a chain of units, and at most one behind it");
   TROUPE_CHECK(shape_.param_slots >= 1 && shape_.grad_slots >= 1, "at least one slot of each kind");
   TROUPE_CHECK(shape_.param_bytes == 4 || shape_.param_bytes == 2, "parameters are f32 or bf16");
+  TROUPE_CHECK(shape_.moment_bytes == 4 || shape_.moment_bytes == 2, "moments are f32 or bf16");
   const bool is_copied = shape_.param_bytes != kF32;
   std::array<std::int64_t, 3> elements_of_keep{};
   std::int64_t saved = 0, kept = 0, largest = 0, largest_trained = 0, largest_sent = 0, all = 0, whole = 0;
@@ -53,8 +54,8 @@ ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
     if (is_trained) largest_trained = std::max(largest_trained, at(u).padded);
   }
   const auto [trained, averaged, frozen] = elements_of_keep;
-  for (const ArenaKind arena : {ArenaKind::master, ArenaKind::m, ArenaKind::v, ArenaKind::gradient})
-    size(arena) = trained * kF32;
+  for (const ArenaKind arena : {ArenaKind::master, ArenaKind::gradient}) size(arena) = trained * kF32;
+  for (const ArenaKind arena : {ArenaKind::m, ArenaKind::v}) size(arena) = trained * shape_.moment_bytes;
   if (shape_.keeps_average) size(ArenaKind::ema) = trained * kF32;
   // the replicated parameters' alone, behind which the chain's lie elsewhere
   if (shape_.adds_up_whole())
@@ -89,16 +90,20 @@ std::span<const StateKind> ArenaPlan::kinds(int unit) const {
   return std::span(kKinds).first(shape_.keeps_average ? 4 : 3);
 }
 
+std::int64_t ArenaPlan::width(StateKind kind, int unit) const {
+  if (at(unit).keep == UnitKeep::frozen) return shape_.param_bytes;
+  return kind == StateKind::m || kind == StateKind::v ? shape_.moment_bytes : kF32;
+}
+
 ArenaRange ArenaPlan::state(StateKind kind, int unit) const {
   static constexpr ArenaKind kOfTrained[] = {ArenaKind::master, ArenaKind::m, ArenaKind::v, ArenaKind::ema};
   const auto keep = at(unit).keep;
-  const std::int64_t width = keep == UnitKeep::frozen ? shape_.param_bytes : kF32;
   const ArenaKind of_trained = kOfTrained[static_cast<std::size_t>(kind)];
   TROUPE_CHECK(static_cast<std::size_t>(kind) < kinds(unit).size(), "a unit has that kind of state");
   const ArenaKind arena = keep == UnitKeep::frozen     ? ArenaKind::frozen
                           : keep == UnitKeep::averaged ? ArenaKind::averaged
                                                        : of_trained;
-  return {arena, begin_[index(unit)] * width, elements(unit) * width};
+  return {arena, begin_[index(unit)] * width(kind, unit), elements(unit) * width(kind, unit)};
 }
 
 ArenaRange ArenaPlan::gradient(int unit) const {

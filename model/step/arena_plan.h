@@ -26,7 +26,7 @@ enum class StateKind : std::uint8_t { master, m, v, ema };
 
 /// One memory of a rank.
 enum class ArenaKind : std::uint8_t {
-  /// shards of trained units, f32
+  /// shards of trained units, f32, but that moments may be bf16
   master,
   m,
   v,
@@ -127,6 +127,8 @@ struct StepShape {
   int chain = 0;
   /// bytes of an element that is gathered: 4 or 2
   std::int64_t param_bytes = 4;
+  /// of an element of m and of v: 4 or 2
+  std::int64_t moment_bytes = 4;
   /// Trained units have a moving average of their values.
   bool keeps_average = false;
   /// K, units gathered ahead plus the one in use; G, gradients under way plus the one being written
@@ -146,8 +148,8 @@ struct StepShape {
   int resident() const { return chain; }
 };
 
-/// Where everything of a rank lies. Units of one arena follow each other in order; a trained unit has the same offsets
-/// in master, m, v, ema and gradient. Pure; placement/memory_model.h counts by the same rules.
+/// Where everything of a rank lies. Units of one arena follow each other in order; a trained unit has the same offsets,
+/// in elements, in master, m, v, ema and gradient. Pure; placement/memory_model.h counts by the same rules.
 class ArenaPlan {
  public:
   explicit ArenaPlan(StepShape shape);
@@ -191,6 +193,8 @@ class ArenaPlan {
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   const UnitShape& at(int unit) const { return shape_.units[index(unit)]; }
   int num_units() const { return static_cast<int>(shape_.units.size()); }
+  /// of an element of one of a unit's kinds()
+  std::int64_t width(StateKind kind, int unit) const;
   std::int64_t& size(ArenaKind arena) { return bytes_[static_cast<std::size_t>(arena)]; }
 
   StepShape shape_;

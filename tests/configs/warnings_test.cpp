@@ -51,6 +51,14 @@ TEST(WarningsTest, ARateOfZeroTrainsNothing) {
                        "my.yaml:3:17: warning: optimizer.lr: 0 trains nothing"));
 }
 
+TEST(WarningsTest, ASecondMomentInBf16ThatHardlyFallsIsDoubted) {
+  EXPECT_TRUE(contains(only_warning(kTiny, {"optimizer.moments=bf16", "optimizer.betas=[0.9, 0.999]"}),
+                       "with betas[1] 0.999 a second moment kept in bf16 hardly falls"));
+  const LoadOutcome silent = load(kTiny, {"optimizer.moments=bf16", "optimizer.betas=[0.9, 0.99]"});
+  job_of(silent);
+  EXPECT_TRUE(silent.config->warnings.empty());
+}
+
 TEST(WarningsTest, ARateThatNothingSurvivesIsDoubtedInEveryKindOfJob) {
   EXPECT_TRUE(contains(only_warning(kTiny, {"optimizer.lr=1000"}),
                        "command line: warning: optimizer.lr: 1000 is so large that training nearly always diverges"));

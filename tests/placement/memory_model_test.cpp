@@ -66,6 +66,14 @@ TEST_F(MemoryModelTest, AnAverageIsFourBytesMoreInShardAndSnapshot) {
   EXPECT_EQ(with.snapshot_bytes, without.snapshot_bytes / 12 * 16);
   EXPECT_EQ(with.param_slot_bytes + with.grad_slot_bytes, without.param_slot_bytes + without.grad_slot_bytes);
 }
+TEST_F(MemoryModelTest, Bf16MomentsSaveFourBytesInShardAndSnapshot) {
+  const ModelCost cost = testing::tiny_cost();
+  const MemoryTable fp32 = learner_memory(job, cost, 2, 4);
+  job.optimizer.moments = "bf16";
+  const MemoryTable bf16 = learner_memory(job, cost, 2, 4);
+  EXPECT_EQ(bf16.shard_bytes, fp32.shard_bytes / 16 * 12);
+  EXPECT_EQ(bf16.snapshot_bytes, fp32.snapshot_bytes / 12 * 8);
+}
 TEST_F(MemoryModelTest, FrozenUnitsKeepTheirValuesAndResidentOnesLieOnEveryRank) {
   ModelCost cost;
   cost.units = {testing::make_unit("a", "a", {1024}), testing::make_unit("b", "b", {4096}),

@@ -32,12 +32,16 @@ inline bool lies_in_base(const UnitSpec& unit, const FlatLayout& layout) {
   return keep_of(unit) == UnitKeep::frozen && layout.numel > 0;
 }
 
-/// What of a job's state is saved beside masters and moments.
+/// What a job says of the state that is saved.
 struct SavedState {
   /// ema.decay is above 0
   bool has_average = false;
+  /// optimizer.moments is bf16
+  bool bf16_moments = false;
 };
-inline SavedState saved_state(const JobConfig& job) { return {.has_average = job.ema.decay > 0}; }
+inline SavedState saved_state(const JobConfig& job) {
+  return {.has_average = job.ema.decay > 0, .bf16_moments = job.optimizer.moments == "bf16"};
+}
 
 /// The manifest's description of an engine's units (state_units of the network's chain) and their layouts.
 inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& units,
@@ -50,7 +54,8 @@ inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& uni
                       .layout_hash = layouts[u].hash,
                       .trainable = units[u].trainable,
                       .in_base = lies_in_base(units[u], layouts[u]),
-                      .has_average = saved.has_average && units[u].trainable};
+                      .has_average = saved.has_average && units[u].trainable,
+                      .bf16_moments = saved.bf16_moments && units[u].trainable};
     for (const LayoutEntry& e : layouts[u].entries) unit.params.push_back({e.name, e.shape, e.offset, e.numel});
     described.push_back(std::move(unit));
   }

@@ -150,11 +150,11 @@ std::string base_tmp_folder(const std::string& folder, std::uint64_t fence) {
 }
 
 ShardFiles::Layout base_layout(const std::vector<ManifestUnit>& units, std::int64_t world, const std::string& dtype) {
-  ShardFiles::Layout layout{.world = world, .dtype = dtype, .units = {}};
+  ShardFiles::Layout layout{.world = world, .units = {}};
   for (const ManifestUnit& unit : units) {
     auto& tensors = layout.units.emplace_back();
     tensors.shard = unit.shard(world);
-    if (unit.in_base) tensors.tensors.push_back(unit.tensor_name(0));
+    if (unit.in_base) tensors.tensors.push_back({unit.tensor_name(0), dtype});
   }
   return layout;
 }

@@ -34,6 +34,7 @@ json unit_to_json(const ManifestUnit& unit) {
   if (!unit.trainable) j["trainable"] = false;
   if (unit.in_base) j["in_base"] = true;
   if (unit.has_average) j["average"] = true;
+  if (unit.bf16_moments) j["moments"] = "bf16";
   return j;
 }
 
@@ -54,6 +55,12 @@ ManifestParam param_from_json(const json& j, const std::string& unit, std::int64
   return p;
 }
 
+bool moments_from_json(const json& j) {
+  const auto dtype = j.value("moments", std::string("fp32"));
+  if (dtype != "fp32" && dtype != "bf16") throw std::runtime_error(fmt::format("moments '{}'; fp32 or bf16", dtype));
+  return dtype == "bf16";
+}
+
 ManifestUnit unit_from_json(const json& j) {
   ManifestUnit unit{.name = j.at("name"),
                     .layout_class = j.at("layout_class"),
@@ -61,11 +68,12 @@ ManifestUnit unit_from_json(const json& j) {
                     .layout_hash = hex_field(j.at("layout_hash")),
                     .trainable = j.value("trainable", true),
                     .in_base = j.value("in_base", false),
-                    .has_average = j.value("average", false)};
+                    .has_average = j.value("average", false),
+                    .bf16_moments = moments_from_json(j)};
   if (unit.in_base && unit.trainable)
     throw std::runtime_error(fmt::format("unit '{}' is trained and in the base", unit.name));
-  if (unit.has_average && !unit.trainable)
-    throw std::runtime_error(fmt::format("unit '{}' has an average and is not trained", unit.name));
+  if ((unit.has_average || unit.bf16_moments) && !unit.trainable)
+    throw std::runtime_error(fmt::format("unit '{}' has moments or an average and is not trained", unit.name));
   std::int64_t covered = 0;
   for (const json& p : j.at("params")) {
     unit.params.push_back(param_from_json(p, unit.name, covered));
@@ -136,6 +144,10 @@ Manifest manifest_from(const json& j) {
 
 bool Manifest::has_average() const {
   return std::any_of(units.begin(), units.end(), [](const ManifestUnit& unit) { return unit.has_average; });
+}
+
+bool Manifest::has_bf16_moments() const {
+  return std::any_of(units.begin(), units.end(), [](const ManifestUnit& unit) { return unit.bf16_moments; });
 }
 
 std::string Manifest::rank_file(std::int64_t rank, std::int64_t world) {

@@ -40,6 +40,8 @@ struct ManifestUnit {
   bool in_base = false;
   /// The moving average of its masters is saved too (ema.decay); of a trained unit alone.
   bool has_average = false;
+  /// Its moments are saved in bf16 (optimizer.moments), else in f32; of a trained unit alone.
+  bool bf16_moments = false;
 
   /// Number of tensors in a rank file: master, m, v and perhaps ema; without moments master alone; of one in the base
   /// none.
@@ -52,6 +54,12 @@ struct ManifestUnit {
   std::string tensor_name(std::size_t kind) const {
     static constexpr const char* kKinds[] = {"master", "m", "v", "ema"};
     return name + "." + kKinds[kind];
+  }
+  const char* tensor_dtype(std::size_t kind) const { return bf16_moments && (kind == 1 || kind == 2) ? "BF16" : "F32"; }
+  /// Of one element of each kind in a rank file, together.
+  std::int64_t saved_bytes() const {
+    const auto bytes = static_cast<std::int64_t>(num_kinds()) * 4;
+    return bf16_moments ? bytes - 4 : bytes;
   }
 
   /// Elements of each rank's shard: numel rounded up to a multiple of world * 1024, over world.
@@ -109,8 +117,9 @@ struct Manifest {
   /// Of Troupe.
   std::string version;
 
-  /// Some unit has an average.
+  /// Some unit has an average; some unit's moments are bf16.
   bool has_average() const;
+  bool has_bf16_moments() const;
   /// File name of a rank's tensors: rank-00003-of-00008.safetensors.
   static std::string rank_file(std::int64_t rank, std::int64_t world);
 };

@@ -47,11 +47,12 @@ CheckpointReader::CheckpointReader(std::string directory, Manifest manifest, Sha
 Result<std::unique_ptr<CheckpointReader>> CheckpointReader::open(const std::string& directory) {
   TROUPE_ASSIGN(Manifest manifest, read_manifest(directory));
   TROUPE_TRY(check_sizes(directory, manifest.files));
-  ShardFiles::Layout layout{.world = manifest.world, .dtype = "F32", .units = {}};
+  ShardFiles::Layout layout{.world = manifest.world, .units = {}};
   for (const ManifestUnit& unit : manifest.units) {
     auto& tensors = layout.units.emplace_back();
     tensors.shard = unit.shard(manifest.world);
-    for (std::size_t k = 0; k < unit.num_kinds(); ++k) tensors.tensors.push_back(unit.tensor_name(k));
+    for (std::size_t k = 0; k < unit.num_kinds(); ++k)
+      tensors.tensors.push_back({unit.tensor_name(k), unit.tensor_dtype(k)});
   }
   TROUPE_ASSIGN(ShardFiles shards, ShardFiles::open(directory, std::move(layout), manifest.files));
   std::optional<FrozenBase> base;

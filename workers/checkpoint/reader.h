@@ -19,7 +19,7 @@ namespace troupe::workers {
 /// ManifestUnit::shard(world), element e of a unit lies in rank file e / n at e mod n.
 class CheckpointReader {
  public:
-  /// Master weights, the optimizer's two moments and the average of the masters, f32 each.
+  /// Master weights, the optimizer's two moments and the average of the masters; f32, moments perhaps bf16.
   enum class Kind : std::uint8_t { master, m, v, ema };
 
   /// Reads the manifest and opens every rank file: sizes, headers, the tensors that the layout asks for.

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <span>
 #include <utility>
 
 #include "base/hash.h"
+#include "kernels/element.h"
 #include "workers/checkpoint/manifest.h"
 
 namespace troupe::workers {
@@ -22,12 +22,11 @@ Error damaged(const std::string& path, const std::string& why) {
 
 void copy_floats(std::span<const std::byte> bytes, float* out) { std::memcpy(out, bytes.data(), bytes.size()); }
 
-/// bf16 is the upper half of an f32.
 void widen(std::span<const std::byte> bytes, float* out) {
   for (std::size_t i = 0; i < bytes.size() / 2; ++i) {
-    std::uint16_t half = 0;
+    kernels::simd::Bf16 half{};
     std::memcpy(&half, bytes.data() + 2 * i, 2);
-    out[i] = std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+    out[i] = kernels::simd::to_float(half);
   }
 }
 
@@ -41,12 +40,12 @@ Result<ShardFiles::RankFile> ShardFiles::open_rank(const std::string& directory,
   RankFile rank{.file = std::move(*file), .listed = listed, .chunks = std::make_unique<Chunks>(), .tensors = {}};
   for (const Layout::Unit& unit : layout.units) {
     auto& tensors = rank.tensors.emplace_back();
-    for (const std::string& name : unit.tensors) {
+    for (const auto& [name, dtype] : unit.tensors) {
       auto info = rank.file.info(name);
       if (!info) return Error{Errc::data_loss, info.error().message()};
-      if (info->dtype != layout.dtype || info->shape != std::vector<std::int64_t>{unit.shard}) {
+      if (info->dtype != dtype || info->shape != std::vector<std::int64_t>{unit.shard}) {
         return damaged(path, fmt::format("tensor '{}' is {} [{}]; the layout needs {} [{}]", name, info->dtype,
-                                         fmt::join(info->shape, ", "), layout.dtype, unit.shard));
+                                         fmt::join(info->shape, ", "), dtype, unit.shard));
       }
       tensors.push_back(std::move(*info));
     }
@@ -82,7 +81,7 @@ Result<const CheckedChunks*> ShardFiles::chunks_of(const RankFile& rank) const {
 
 Result<void> ShardFiles::read_rank(const RankFile& from, const TensorInfo& tensor, std::int64_t begin,
                                    std::int64_t count, float* out) const {
-  const std::int64_t width = layout_.dtype == "BF16" ? 2 : 4;
+  const std::int64_t width = tensor.dtype == "BF16" ? 2 : 4;
   if (from.listed.has_chunks) {
     TROUPE_ASSIGN(const CheckedChunks* chunks, chunks_of(from));
     TROUPE_TRY(chunks->check(tensor.offset + begin * width, count * width));

@@ -23,12 +23,15 @@ class ShardFiles {
   /// Which tensors each file holds.
   struct Layout {
     std::int64_t world = 1;
-    /// of every tensor: "F32" or "BF16"
-    std::string dtype = "F32";
+    struct Tensor {
+      std::string name;
+      /// "F32" or "BF16"
+      std::string dtype = "F32";
+    };
     /// What a file holds of a unit: tensors of `shard` elements. A unit may have none here.
     struct Unit {
       std::int64_t shard = 0;
-      std::vector<std::string> tensors;
+      std::vector<Tensor> tensors;
     };
     std::vector<Unit> units;
   };

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/durable_file.h"
 #include "base/file_io.h"
+#include "kernels/element.h"
 #include "model/io/safetensors.h"
 
 namespace troupe::workers {
@@ -20,13 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 18;  // 1 MiB
 constexpr const char* kIndex = "model.safetensors.index.json";
-
-/// Rounds to nearest, ties to even; a NaN stays one.
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-}
 
 /// One write of a list of tensors.
 class ShardWriter {
@@ -71,14 +63,14 @@ std::vector<std::vector<std::size_t>> ShardWriter::split(std::int64_t max_bytes)
 Result<void> ShardWriter::copy_tensor(std::size_t index, SafetensorsWriter& out) {
   const std::int64_t numel = tensors_[index].numel();
   std::vector<float> values;
-  std::vector<std::uint16_t> rounded;
+  std::vector<kernels::simd::Bf16> rounded;
   for (std::int64_t done = 0; done < numel;) {
     const std::int64_t n = std::min(kChunkElements, numel - done);
     values.resize(static_cast<std::size_t>(n));
     TROUPE_TRY(read_(index, done, n, values.data()));
     if (bf16_) {
       rounded.resize(values.size());
-      std::transform(values.begin(), values.end(), rounded.begin(), to_bf16);
+      std::transform(values.begin(), values.end(), rounded.begin(), kernels::simd::to_bf16);
     }
     TROUPE_TRY(out.append(bf16_ ? std::as_bytes(std::span(rounded)) : std::as_bytes(std::span(values))));
     done += n;

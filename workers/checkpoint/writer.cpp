@@ -60,7 +60,7 @@ Result<ManifestFile> write_rank(const CheckpointRequest& request, std::size_t ra
   std::vector<TensorDeclaration> tensors;
   for (const ManifestUnit& unit : m.units) {
     for (std::size_t k = 0; k < unit.num_kinds(); ++k) {
-      tensors.push_back({unit.tensor_name(k), "F32", {unit.shard(m.world)}});
+      tensors.push_back({unit.tensor_name(k), unit.tensor_dtype(k), {unit.shard(m.world)}});
     }
   }
   // The declared order is the order of the snapshot, so the bytes pass through as they are.
@@ -106,7 +106,7 @@ Result<WrittenCheckpoint> write_files(const CheckpointRequest& request) {
 std::int64_t snapshot_bytes(const Manifest& manifest) {
   std::int64_t bytes = 0;
   for (const ManifestUnit& unit : manifest.units) {
-    bytes += unit.shard(manifest.world) * static_cast<std::int64_t>(unit.num_kinds() * sizeof(float));
+    bytes += unit.shard(manifest.world) * unit.saved_bytes();
   }
   return bytes;
 }

@@ -25,7 +25,7 @@ struct CheckpointRequest {
   std::string directory;
   /// Everything but `files`; `world` says how many ranks there are.
   Manifest manifest;
-  /// Each rank's state: for each unit in order master f32[n], m f32[n], v f32[n] and, with an average, ema f32[n] with
+  /// Each rank's state: for each unit in order master f32[n], m and v, f32[n] or bf16[n] each, and, with an average, ema f32[n] with
   /// n = unit.shard(world), of a unit without moments master alone, of one in the base nothing. Views; they stay valid and unchanged until write
   /// returns.
   std::vector<std::span<const std::byte>> ranks = {};
@@ -55,8 +55,8 @@ class CheckpointWriter {
   Result<WrittenCheckpoint> write(const CheckpointRequest& request) const;
 };
 
-/// Bytes of one rank's state: 12 per shard element, 16 with an average, 4 where there are no moments, 0 where the base
-/// has it.
+/// Bytes of one rank's state: 12 per shard element, 4 more with an average, 4 fewer with bf16 moments, 4 where there
+/// are no moments, 0 where the base has it.
 std::int64_t snapshot_bytes(const Manifest& manifest);
 
 }  // namespace troupe::workers

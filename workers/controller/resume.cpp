@@ -98,6 +98,7 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "metrics",
                                                  "checkpoint",
                                                  "ema",
+                                                 "optimizer.moments",
                                                  "eval",
                                                  "lr_scheduler.total_steps",
                                                  "job.run_root",

@@ -37,6 +37,7 @@ EngineOptions job_engine_options(const JobConfig& config) {
                     .beta2 = config.optimizer.betas.at(1),
                     .eps = config.optimizer.eps,
                     .weight_decay = config.optimizer.weight_decay},
+          .moment_dtype = config.optimizer.moments == "bf16" ? at::kBFloat16 : at::kFloat,
           .ema_decay = config.ema.decay,
           .update_rules = job_update_rules(config)};
 }

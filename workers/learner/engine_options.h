@@ -7,7 +7,7 @@ namespace troupe::workers {
 
 /// What a decided job (a plan has decided on what is auto) says of its engine: precision.param (f32 or bf16),
 /// parallelism.mode, .param_slots and .grad_slots, activation_checkpoint, training.clip_grad_norm, AdamW's betas, eps
-/// and weight_decay, ema.decay, and job_update_rules, one optimizer and clip norm for all unit groups. A trainer adds what its
+/// and weight_decay, optimizer.moments, ema.decay, and job_update_rules, one optimizer and clip norm for all unit groups. A trainer adds what its
 /// algorithm needs (rl_engine_options).
 EngineOptions job_engine_options(const JobConfig& config);
 

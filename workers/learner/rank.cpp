@@ -178,6 +178,9 @@ void LearnerRank::tell_conversions(const Manifest& manifest) const {
     tell("average_dropped", "its average of the weights is dropped, as ema.decay is 0");
   if (!manifest.has_average() && saved.has_average)
     tell("average_started", "it has no average of the weights; the average starts from its weights");
+  if (manifest.has_bf16_moments() != saved.bf16_moments)
+    tell("moments_converted", fmt::format("its moments are {} and become {} (optimizer.moments)",
+                                          saved.bf16_moments ? "fp32" : "bf16", setup_.config.optimizer.moments));
 }
 
 Result<void> LearnerRank::report_group_up(const GroupPlan& plan) {

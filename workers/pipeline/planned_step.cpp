@@ -57,6 +57,7 @@ StepShape shape_of(const JobConfig& job, const ModelCost& cost, const Plan& plan
   StepShape shape{.world = static_cast<int>(world),
                   .units = {},
                   .param_bytes = gathered_bytes_per_param(job),
+                  .moment_bytes = job.optimizer.moments == "bf16" ? 2 : 4,
                   .keeps_average = job.ema.decay > 0,
                   .grad_slots = static_cast<int>(gradient_slots(job, cost, world))};
   const bool has_replicated =

@@ -50,25 +50,35 @@ std::size_t saved_kinds(const UnitSpec& unit, bool has_average) {
   return has_average ? 4 : 3;
 }
 
+/// Elements of a snapshot from `next` on, which moves behind them.
+at::Tensor take(const std::byte*& next, std::int64_t elements, at::ScalarType dtype) {
+  const at::Tensor values = at::from_blob(const_cast<std::byte*>(next), {elements}, dtype).to(at::kFloat).clone();
+  next += elements * static_cast<std::int64_t>(c10::elementSize(dtype));
+  return values;
+}
+
 }  // namespace
 
 std::vector<std::byte> snapshot_of(const Engine& engine, const EngineOptions& options) {
   std::vector<std::byte> snapshot(engine.snapshot_bytes()), state;
   engine.snapshot(snapshot);
-  auto next = snapshot.begin();
+  const std::byte* next = snapshot.data();
+  const auto append = [&](const at::Tensor& values) {
+    const auto* bytes = static_cast<const std::byte*>(values.data_ptr());
+    state.insert(state.end(), bytes, bytes + values.nbytes());
+  };
   for (std::size_t u = 0; u < engine.units().size(); ++u) {
     const UnitSpec& unit = engine.units()[u];
     if (keep_of(unit) == UnitKeep::frozen) {
-      const at::Tensor values = engine.frozen_shard(u).to(at::kFloat);
-      const auto* bytes = static_cast<const std::byte*>(values.data_ptr());
-      state.insert(state.end(), bytes, bytes + values.nbytes());
+      append(engine.frozen_shard(u).to(at::kFloat));
       continue;
     }
-    const auto kinds = static_cast<std::int64_t>(saved_kinds(unit, options.ema_decay > 0));
-    const auto bytes = kinds * static_cast<std::int64_t>(sizeof(float)) * engine.layouts()[u].shard(engine.world());
-    state.insert(state.end(), next, next + bytes);
-    next += bytes;
+    for (std::size_t kind = 0; kind < saved_kinds(unit, options.ema_decay > 0); ++kind) {
+      const bool is_moment = kind == 1 || kind == 2;
+      append(take(next, engine.layouts()[u].shard(engine.world()), is_moment ? options.moment_dtype : at::kFloat));
+    }
   }
+  EXPECT_EQ(next, snapshot.data() + snapshot.size());
   return state;
 }
 

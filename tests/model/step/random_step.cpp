@@ -55,6 +55,7 @@ WholeStep random_step(std::uint64_t seed) {
   shape.rank = draws.between(0, world - 1);
   shape.whole_gradients = draws.chance(30);
   shape.keeps_average = draws.chance(30);
+  shape.moment_bytes = draws.chance(70) ? 4 : 2;
   const bool is_adapted = draws.chance(30);
   for (int u = 0; u < chain; ++u) {
     UnitShape& unit = shape.units[static_cast<std::size_t>(u)];

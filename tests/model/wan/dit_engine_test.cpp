@@ -112,16 +112,31 @@ std::vector<double> plain_losses(const TrainingRun& run) {
   return losses;
 }
 
+constexpr std::size_t kWindow = 20;
+
+/// Mean of a window of losses.
+double smoothed(const std::vector<double>& losses, std::size_t at) {
+  double sum = 0;
+  for (std::size_t i = at; i < at + kWindow; ++i) sum += losses[i];
+  return sum / kWindow;
+}
+
+TEST(DitEngineTest, Bf16MomentsGiveTheLossCurveOfF32Ones) {
+  TrainingRun run = run_of(make_network());
+  run.steps = 100;
+  const auto f32 = train(run).losses;
+  run.options.moment_dtype = at::kBFloat16;
+  const auto bf16 = train(run).losses;
+  EXPECT_NE(bf16, f32);
+  for (std::size_t at = 0; at + kWindow <= f32.size(); ++at)
+    ASSERT_NEAR(smoothed(bf16, at), smoothed(f32, at), 2e-2 * smoothed(f32, at)) << "step " << at;
+  EXPECT_LT(smoothed(bf16, bf16.size() - kWindow), smoothed(bf16, 0));
+}
+
 TEST(DitEngineTest, TwoHundredStepsFollowThePlainImplementationsLossCurve) {
   TrainingRun run = run_of(make_network());
   run.steps = 200;
   const auto ours = train(run).losses, plain = plain_losses(run);
-  constexpr std::size_t kWindow = 20;
-  const auto smoothed = [](const std::vector<double>& losses, std::size_t at) {
-    double sum = 0;
-    for (std::size_t i = at; i < at + kWindow; ++i) sum += losses[i];
-    return sum / kWindow;
-  };
   for (std::size_t at = 0; at + kWindow <= ours.size(); ++at)
     ASSERT_NEAR(smoothed(ours, at), smoothed(plain, at), 1e-3 * smoothed(plain, at)) << "step " << at;
   EXPECT_LT(smoothed(ours, ours.size() - kWindow), smoothed(ours, 0));

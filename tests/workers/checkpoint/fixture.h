@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fault.h"
+#include "kernels/element.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/checkpoint/commit.h"
@@ -59,6 +60,26 @@ class CheckpointFixture : public ::testing::Test {
     if (element >= m.units[u].numel) return 0;
     return static_cast<float>(element) + 0.25F * static_cast<float>(kind) + 10'000.0F * static_cast<float>(u + 1);
   }
+  /// A rank's snapshot; moments in bf16 where the manifest says so.
+  static std::vector<std::byte> rank_bytes(const Manifest& m, std::int64_t rank) {
+    std::vector<std::byte> state;
+    const auto append = [&](const auto& number) {
+      const auto bytes = std::as_bytes(std::span(&number, 1));
+      state.insert(state.end(), bytes.begin(), bytes.end());
+    };
+    for (std::size_t u = 0; u < m.units.size(); ++u) {
+      const std::int64_t n = m.units[u].shard(m.world);
+      for (std::size_t kind = 0; kind < m.units[u].num_kinds(); ++kind) {
+        const bool is_bf16 = std::string_view(m.units[u].tensor_dtype(kind)) == "BF16";
+        for (std::int64_t i = 0; i < n; ++i) {
+          const float number = value(m, u, kind, rank * n + i);
+          is_bf16 ? append(kernels::simd::to_bf16(number)) : append(number);
+        }
+      }
+    }
+    return state;
+  }
+  /// What a rank reads, f32 each.
   static std::vector<float> rank_state(const Manifest& m, std::int64_t rank) {
     std::vector<float> state;
     for (std::size_t u = 0; u < m.units.size(); ++u) {
@@ -73,11 +94,11 @@ class CheckpointFixture : public ::testing::Test {
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   Result<WrittenCheckpoint> write(const Manifest& m) {
-    std::vector<std::vector<float>> states;
-    for (std::int64_t r = 0; r < m.world; ++r) states.push_back(rank_state(m, r));
+    std::vector<std::vector<std::byte>> states;
+    for (std::int64_t r = 0; r < m.world; ++r) states.push_back(rank_bytes(m, r));
     CheckpointRequest request{
         .directory = tmp(m), .manifest = m, .ranks = {}, .attachments = {{"ledger.jsonl", "{}\n"}}};
-    for (const auto& s : states) request.ranks.push_back(std::as_bytes(std::span(s)));
+    for (const auto& s : states) request.ranks.push_back(s);
     return CheckpointWriter().write(request);
   }
   std::string write_and_commit(const Manifest& m) {

@@ -83,6 +83,30 @@ TEST_F(CheckpointReaderTest, AveragesAreReadByEveryWorldAndAreTheMasterWhereTher
   EXPECT_EQ(refused.error().code(), Errc::failed_precondition);
   EXPECT_THAT(refused.error().message(), HasSubstr("ema.decay"));
 }
+TEST_F(CheckpointReaderTest, Bf16MomentsAreWidenedForEveryWorld) {
+  for (const std::int64_t written : {1, 2, 3}) {
+    Manifest m = manifest(written, 300 + written);
+    for (ManifestUnit& unit : m.units) unit.bf16_moments = true;
+    m.units[1].has_average = true;
+    EXPECT_EQ(m.units[0].saved_bytes(), 8);
+    EXPECT_EQ(m.units[1].saved_bytes(), 12);
+    const auto reader = *CheckpointReader::open(write_and_commit(m));
+    ASSERT_TRUE(reader->verify_digests());
+    EXPECT_TRUE(reader->manifest().has_bf16_moments());
+    for (std::size_t u = 0; u < m.units.size(); ++u) {
+      for (std::size_t kind = 0; kind < m.units[u].num_kinds(); ++kind) {
+        std::vector<float> out(static_cast<std::size_t>(m.units[u].numel), -1);
+        ASSERT_TRUE(reader->read(static_cast<std::int64_t>(u), static_cast<CheckpointReader::Kind>(kind), 0,
+                                 m.units[u].numel, out.data()));
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          float want = value(m, u, kind, static_cast<std::int64_t>(i));
+          if (kind == 1 || kind == 2) want = kernels::simd::to_float(kernels::simd::to_bf16(want));
+          ASSERT_EQ(out[i], want) << written << " " << u << " " << kind << " " << i;
+        }
+      }
+    }
+  }
+}
 TEST_F(CheckpointReaderTest, AnyIntervalReadsAcrossRanks) {
   const Manifest m = manifest(3);
   auto reader = CheckpointReader::open(write_and_commit(m));

@@ -99,10 +99,12 @@ const Case kCases[] = {
     {"Full", {}},
     {"FullBf16", {"precision.param=bf16"}},
     {"FullAveraged", {"ema.decay=0.9999"}},
+    {"FullBf16Moments", {"optimizer.moments=bf16"}},
     {"FullKept", {"activation_checkpoint.mode=none"}},
     {"Lora", kLora},
     {"LoraBf16", {"model.train_architecture=lora", "precision.param=bf16"}},
-    {"LoraBf16Averaged", {"model.train_architecture=lora", "precision.param=bf16", "ema.decay=0.9999"}},
+    {"LoraBf16Averaged",
+     {"model.train_architecture=lora", "precision.param=bf16", "ema.decay=0.9999", "optimizer.moments=bf16"}},
     {"LoraKept", {"model.train_architecture=lora", "activation_checkpoint.mode=none"}},
     {"LoraOfManySlots", {"model.train_architecture=lora", "parallelism.param_slots=64", "model.lora.rank=16"}},
 };
