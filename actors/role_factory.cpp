@@ -72,7 +72,7 @@ Result<Manifest> job_manifest(const JobConfig& job, const Pipeline& pipeline) {
   manifest.layout_hash = hash_of(layouts);
   manifest.optimizer = {.name = job.optimizer.name,
                         .lr = job.optimizer.lr,
-                        .betas = job.optimizer.betas,
+                        .betas = job.optimizer.name == "sophia" ? job.optimizer.sophia.betas : job.optimizer.betas,
                         .eps = job.optimizer.eps,
                         .weight_decay = job.optimizer.weight_decay};
   manifest.seed = job.job.seed;

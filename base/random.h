@@ -53,6 +53,9 @@ namespace rng_stream {
 inline constexpr std::uint64_t crop = 0, jitter = 1, language = 2, mixture = 3, dropout = 4;
 /// Of a training sample, by its global position: flow-matching noise and timesteps of video latents and of actions.
 inline constexpr std::uint64_t video_noise = 16, video_timestep = 17, action_noise = 18, action_timestep = 19;
+/// Of a training sample, by its global position: what is added to predictions to draw targets from the model
+/// (model/loss/sampled_label.h), of video latents and of actions.
+inline constexpr std::uint64_t video_label = 20, action_label = 21;
 /// Initial weights, by parameter; frames of the toy dataset.
 inline constexpr std::uint64_t init = 32, toy_scene = 48;
 /// The same for held-out windows, so that evaluations of two checkpoints see equal noise.

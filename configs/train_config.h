@@ -133,10 +133,38 @@ struct RateConfig {
   }
 };
 
+/// Sophia (arXiv:2305.14342, algorithm 3): momentum over an estimate h of the Hessian's diagonal, on f32 masters:
+///     p = p (1 - lr * weight_decay) - lr * clamp(m / (rho h + 1e-15), -1, 1)
+/// h is refreshed every `every` steps from the gradients of losses whose targets are drawn from the model
+/// (Gauss-Newton-Bartlett).
+struct SophiaConfig {
+  /// Exactly two. Read by workers/checkpoint, actors, workers/learner.
+  std::vector<double> betas = {0.965, 0.99};
+  /// Above 0, to 1e6. Read by workers/learner.
+  double rho = 0.04;
+  /// Steps, 1 to 2^20. Read by workers/learner.
+  std::int64_t every = 10;
+  /// 1 to 2^20. Read by workers/learner.
+  std::int64_t curvature_batch = 1;
+
+  template <class V>
+  static void describe(V& v) {
+    v.field("betas", &SophiaConfig::betas,
+            "decay of the momentum, at each step, and of the curvature, at each estimate; two numbers in [0, 1)");
+    v.field("rho", &SophiaConfig::rho,
+            "what curvature is multiplied by: the smaller, the fewer parameters follow it and the more move by lr", "",
+            0, 1e6);
+    v.field("every", &SophiaConfig::every, "steps between estimates of the curvature", "steps", 1, 1 << 20);
+    v.field("curvature_batch", &SophiaConfig::curvature_batch,
+            "micro-batches per rank that an estimate takes, at most those of a step", "", 1, 1 << 20);
+  }
+};
+
 /// AdamW (arXiv:1711.05101, algorithm 2) on f32 masters:
 ///     p = p (1 - lr * weight_decay) - lr * m_hat / (sqrt(v_hat) + eps)
+/// or Sophia.
 struct OptimizerConfig {
-  /// Read by workers/checkpoint, actors.
+  /// Read by workers/checkpoint, actors, workers/learner.
   std::string name = "adamw";
   /// 0 to 1e3.
   double lr = 1e-5;
@@ -149,6 +177,7 @@ struct OptimizerConfig {
   double weight_decay = 1e-5;
   /// Read by workers/learner, placement, workers/pipeline, actors.
   std::string moments = "fp32";
+  SophiaConfig sophia;
   /// Read by workers/learner, app.
   std::vector<std::string> no_decay;
   /// Read by workers/learner, app. The first rule that fits a name counts.
@@ -156,17 +185,18 @@ struct OptimizerConfig {
 
   template <class V>
   static void describe(V& v) {
-    v.choice("name", &OptimizerConfig::name, "update rule", {"adamw"});
+    v.choice("name", &OptimizerConfig::name, "update rule; sophia is for fine-tuning DreamZero", {"adamw", "sophia"});
     v.field("lr", &OptimizerConfig::lr, "peak learning rate", "", 0, 1e3);
-    v.field("betas", &OptimizerConfig::betas, "decay of the first and second moment; two numbers in [0, 1)");
-    v.field("eps", &OptimizerConfig::eps, "added to the root of the second moment", "", 0, 1);
+    v.field("betas", &OptimizerConfig::betas, "adamw: decay of the first and second moment; two numbers in [0, 1)");
+    v.field("eps", &OptimizerConfig::eps, "adamw: added to the root of the second moment", "", 0, 1);
     v.field("weight_decay", &OptimizerConfig::weight_decay, "decoupled decay, of all parameters but no_decay's", "", 0,
             1e3);
-    v.choice(
-        "moments", &OptimizerConfig::moments,
-        "dtype that the two moments are kept in; bf16 saves 4 of 16 bytes a parameter, arithmetic stays fp32. With "
-        "betas[1] above 0.996 a bf16 second moment hardly falls",
-        {"fp32", "bf16"});
+    v.choice("moments", &OptimizerConfig::moments,
+             "adamw: dtype that the two moments are kept in; bf16 saves 4 of 16 bytes a parameter, arithmetic stays "
+             "fp32. With "
+             "betas[1] above 0.996 a bf16 second moment hardly falls",
+             {"fp32", "bf16"});
+    v.group("sophia", &OptimizerConfig::sophia, "name sophia: momentum over curvature");
     v.field("no_decay", &OptimizerConfig::no_decay,
             "patterns of parameter names that do not decay, such as `*.bias`; each fits a parameter of the job");
     v.list("rates", &OptimizerConfig::rates,

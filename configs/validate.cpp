@@ -115,6 +115,19 @@ void validate_training(const JobConfig& job, Rules& rules) {
   const auto in_range = [](double b) { return b >= 0 && b < 1; };
   rules.require(betas.size() == 2 && std::all_of(betas.begin(), betas.end(), in_range), "optimizer.betas",
                 "wants two numbers in [0, 1)");
+  const SophiaConfig& sophia = job.optimizer.sophia;
+  rules.require(sophia.betas.size() == 2 && std::all_of(sophia.betas.begin(), sophia.betas.end(), in_range),
+                "optimizer.sophia.betas", "wants two numbers in [0, 1)");
+  rules.require(sophia.rho > 0, "optimizer.sophia.rho",
+                "0 would follow no curvature; write a number above 0, such as "
+                "0.04");
+  const bool is_sophia = job.optimizer.name == "sophia";
+  rules.require(!is_sophia || !trains_agent(job), "optimizer.name",
+                "sophia estimates curvature from the flow-matching loss of DreamZero; this job trains a policy for an "
+                "environment; write adamw",
+                {"job.kind", "env.id"});
+  rules.require(!is_sophia || job.optimizer.moments == "fp32", "optimizer.moments",
+                "bf16 is for adamw; sophia keeps momentum and curvature in fp32", {"optimizer.name"});
   rules.require(job.ema.decay < 1, "ema.decay",
                 "an average with decay 1 never moves from the first weights; write a number below 1, such as 0.9999, "
                 "or 0 for no average");

@@ -53,8 +53,8 @@ std::int64_t gradient_slots(const JobConfig& job, const ModelCost& cost, std::in
 /// the copy that is gathered (2).
 std::int64_t state_bytes_per_param(const JobConfig& job);
 
-/// Bytes of a trained parameter in a snapshot and a checkpoint: master (4), moments (8 or, in bf16, 4) and with ema.decay
-/// the average (4).
+/// Bytes of a trained parameter in a snapshot and a checkpoint: master (4), moments (8 or, in bf16, 4) and with
+/// ema.decay the average (4).
 std::int64_t saved_bytes_per_param(const JobConfig& job);
 
 /// Bytes of a parameter as it is gathered, and of a frozen one's state: 4 or 2.

@@ -93,10 +93,12 @@ bool trains_adapters(const Plan& plan) { return plan.frozen_parameters > 0; }
 
 // "5.61e9 params x 18 B (fp32 weight, grad, 2 Adam, bf16 copy) / 8", before it what is frozen.
 std::string state_note(const Plan& plan, const JobConfig& job) {
-  const std::string trained = fmt::format(
-      "{} params x {} B (fp32 weight, grad, 2 {}Adam{}{})", format_count(plan.parameters - plan.frozen_parameters),
-      state_bytes_per_param(job), job.optimizer.moments == "bf16" ? "bf16 " : "", job.ema.decay > 0 ? ", average" : "",
-      job.precision.param == "bf16" ? ", bf16 copy" : "");
+  std::string moments = job.optimizer.moments == "bf16" ? "2 bf16 Adam" : "2 Adam";
+  if (job.optimizer.name == "sophia") moments = "momentum, curvature";
+  const std::string trained =
+      fmt::format("{} params x {} B (fp32 weight, grad, {}{}{})",
+                  format_count(plan.parameters - plan.frozen_parameters), state_bytes_per_param(job), moments,
+                  job.ema.decay > 0 ? ", average" : "", job.precision.param == "bf16" ? ", bf16 copy" : "");
   if (!trains_adapters(plan)) return fmt::format("{} / {}", trained, plan.batch.data_ranks);
   return fmt::format("({} frozen params x {} B + {}) / {}", format_count(plan.frozen_parameters),
                      gathered_bytes_per_param(job), trained, plan.batch.data_ranks);

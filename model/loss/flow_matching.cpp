@@ -20,9 +20,13 @@ at::Tensor uniform_ids(std::uint64_t seed, std::uint64_t stream, std::span<const
   return ids;
 }
 
-/// Squared errors are summed in f32 whatever the network's dtype, in f64 when a test runs in f64.
+/// Losses are f32 whatever the network's dtype, f64 when a test runs in f64.
+at::ScalarType loss_dtype(const at::Tensor& velocity) {
+  return velocity.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 at::Tensor squared_error(const at::Tensor& velocity, const at::Tensor& target) {
-  const auto dtype = velocity.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const auto dtype = loss_dtype(velocity);
   return (velocity.to(dtype) - target.to(velocity.device(), dtype)).square();
 }
 
@@ -125,6 +129,25 @@ at::Tensor action_flow_loss(const at::Tensor& velocity, const at::Tensor& target
   const auto counted =
       mask.to(error.device(), error.scalar_type()) * real.to(error.device(), error.scalar_type()).view({-1, 1, 1});
   return ((error * counted).mean(2) * weights).mean();
+}
+
+at::Tensor video_flow_coefficients(const at::Tensor& velocity, const at::Tensor& weights) {
+  TORCH_CHECK(velocity.dim() == 5 && weights.dim() == 2 && weights.size(0) == velocity.size(0) &&
+                  weights.size(1) == velocity.size(2),
+              "video_flow_coefficients: velocity ", velocity.sizes(), ", weights ", weights.sizes());
+  return weights.to(velocity.device(), loss_dtype(velocity)).view({weights.size(0), 1, weights.size(1), 1, 1}) /
+         static_cast<double>(velocity.numel());
+}
+
+at::Tensor action_flow_coefficients(const at::Tensor& velocity, const at::Tensor& mask, const at::Tensor& real,
+                                    const at::Tensor& weights) {
+  TORCH_CHECK(velocity.dim() == 3 && velocity.sizes() == mask.sizes() && real.dim() == 1 &&
+                  real.size(0) == velocity.size(0) && weights.dim() == 2 && weights.size(0) == velocity.size(0) &&
+                  weights.size(1) == velocity.size(1),
+              "action_flow_coefficients: velocity ", velocity.sizes(), ", mask ", mask.sizes(), ", real ", real.sizes(),
+              ", weights ", weights.sizes());
+  const auto on = [&](const at::Tensor& t) { return t.to(velocity.device(), loss_dtype(velocity)); };
+  return on(mask) * on(real).view({-1, 1, 1}) * on(weights).unsqueeze(2) / static_cast<double>(velocity.numel());
 }
 
 }  // namespace troupe::model

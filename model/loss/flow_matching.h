@@ -78,4 +78,10 @@ at::Tensor video_flow_loss(const at::Tensor& velocity, const at::Tensor& target,
 at::Tensor action_flow_loss(const at::Tensor& velocity, const at::Tensor& target, const at::Tensor& mask,
                             const at::Tensor& real, const at::Tensor& weights);
 
+/// What the two losses multiply each squared error by, in f32 (f64 where the velocity is), to broadcast to the
+/// velocity: [B,1,F,1,1], and [B,A,D]. Shapes and errors as theirs.
+at::Tensor video_flow_coefficients(const at::Tensor& velocity, const at::Tensor& weights);
+at::Tensor action_flow_coefficients(const at::Tensor& velocity, const at::Tensor& mask, const at::Tensor& real,
+                                    const at::Tensor& weights);
+
 }  // namespace troupe::model

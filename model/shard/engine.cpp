@@ -148,6 +148,20 @@ void Engine::update(const std::map<std::size_t, double>& rates, const StepVote& 
   discard();
 }
 
+void Engine::estimate_curvature(double factor, const StepVote& vote) {
+  const Span span("optimizer");
+  TROUPE_CHECK(core_.options.sophia.has_value(), "AdamW knows no curvature");
+  TROUPE_CHECK(vote.finite, "a gradient that is not finite is discarded");
+  TROUPE_CHECK(is_open_, "there are gradients of sampled labels");
+  std::vector<bool> units;
+  for (const UnitSpec& unit : core_.units) units.push_back(unit.trainable);
+  StepCall call{.curvature_factor = factor};
+  core_.counts.curvature = 0;
+  const auto build = [&](StepBuilder& builder) { builder.curvature(units); };
+  run(nullptr, PartKind::curvature, units, build, call).value();  // nothing in it can fail
+  discard();
+}
+
 void Engine::average(double tau, const std::vector<std::string>& targets) {
   TROUPE_CHECK(has_state_ && !is_open_, "target networks move between steps");
   std::vector<bool> units(core_.units.size(), false);

@@ -85,7 +85,7 @@ class Engine {
   /// all-reduces of f64: the sums of squares of each group and `sums`, then `maxima` with what identifies layout and
   /// updates. All ranks pass as many numbers.
   Result<StepVote> vote(std::vector<double> sums, std::vector<double> maxima);
-  /// Clips and updates this rank's shards (AdamW, model/optim/adamw.h; EngineOptions::update_rules) with the
+  /// Clips and updates this rank's shards (AdamW, model/optim/adamw.h, or Sophia; EngineOptions::update_rules) with the
   /// accumulated gradient g times
   ///     min(1, clip_grad_norm / (norm + 1e-6))
   /// of its clip set; `vote` must be finite. Local: no rank waits for another.
@@ -94,6 +94,11 @@ class Engine {
   /// for bit; their gradients are forgotten. A group whose units no objective trained in this step is updated with
   /// gradients of zero.
   void commit(const GroupRates& rates, const StepVote& vote);
+  /// With EngineOptions::sophia, between a vote and the step's own micro-batches: h = b2 h + (1 - b2) factor g^2 of the
+  /// accumulated g, the gradient of losses with sampled labels (model/loss/sampled_label.h), and forgets g. `factor` is
+  /// the number of micro-batches that g is the mean of. `vote` must be finite. Local. Parameters, momentum and updates
+  /// stay as they are; a discard() of the step does not take it back.
+  void estimate_curvature(double factor, const StepVote& vote);
   /// Forgets the gradients; parameters, moments and updates stay as they are, bit for bit.
   void discard();
   /// Runs the network, or an objective, without gradients. All ranks must call it.
@@ -121,6 +126,8 @@ class Engine {
   /// attach() with another rank or world.
   const at::Tensor& frozen_shard(std::size_t unit) const;
 
+  /// Of this rank since it has a state.
+  const OptimizerCounts& counts() const noexcept { return core_.counts; }
   /// Commits behind this state, of whatever groups.
   std::int64_t updates() const noexcept { return core_.updates; }
   /// Of each unit group.
@@ -149,7 +156,7 @@ class Engine {
     std::vector<Op> operations;
     StepState after;
   };
-  enum class PartKind : std::uint8_t { micro_batch, forward, vote, update, average };
+  enum class PartKind : std::uint8_t { micro_batch, forward, vote, curvature, update, average };
   /// Which objective (null: none), which kind of call, of which units, and from what the buffers hold.
   using PartKey = std::tuple<const ObjectivePlan*, PartKind, std::vector<bool>, StepState>;
 

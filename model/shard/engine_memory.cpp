@@ -46,6 +46,7 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
       source_of(find_sources(units)) {
   TROUPE_CHECK(network->units().size() >= 2, "a network has a prologue and an epilogue");
   TROUPE_CHECK(options.moment_dtype == at::kFloat || options.moment_dtype == at::kBFloat16, "moments are f32 or bf16");
+  TROUPE_CHECK(!options.sophia || options.moment_dtype == at::kFloat, "momentum and curvature are f32");
   TROUPE_CHECK(options.param_slots >= 1 && options.grad_slots >= 1, "at least one slot of each kind");
   // a slot beyond the last unit would never be used
   options.param_slots = std::min(options.param_slots, static_cast<int>(network->units().size()));

@@ -11,6 +11,7 @@
 #include "model/shard/flat_layout.h"
 #include "model/shard/network.h"
 #include "model/shard/shard_store.h"
+#include "model/shard/step_vote.h"
 #include "model/shard/unit_groups.h"
 #include "model/shard/update_intervals.h"
 #include "model/step/step_builder.h"
@@ -54,6 +55,7 @@ struct EngineMemory {
   /// of the blocks' programs, over the steps
   UnitMemory unit_memory;
   bool saw_non_finite_loss = false;
+  OptimizerCounts counts;
   /// commits behind the state, of whatever groups
   std::int64_t updates = 0;
 };

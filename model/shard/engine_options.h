@@ -3,10 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/optim/adamw.h"
+#include "model/optim/sophia.h"
 #include "model/program/recompute_level.h"
 #include "model/shard/unit_groups.h"
 #include "model/shard/update_intervals.h"
@@ -29,6 +31,9 @@ struct EngineOptions {
   /// What backward runs again, of the units in order; the last one counts for all behind it too. At least one.
   std::vector<RecomputeLevel> recompute = {RecomputeLevel::full};
   AdamWOptions adamw = {};
+  /// In place of AdamW, for all groups: m is its momentum, v its estimate of the curvature
+  /// (Engine::estimate_curvature).
+  std::optional<SophiaOptions> sophia = {};
   /// kFloat or kBFloat16: what moments are kept in; arithmetic is f32
   at::ScalarType moment_dtype = at::kFloat;
   /// Above 0: every trained unit has a moving average of its masters, e = decay e + (1 - decay) p in f32 after each

@@ -12,6 +12,7 @@ namespace troupe::model {
 
 void Engine::start_from(std::int64_t updates) {
   core_.updates = updates;
+  core_.counts = {};
   has_state_ = true;
   core_.step = StepState::empty(core_.memory->plan.shape());
   discard();

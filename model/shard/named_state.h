@@ -9,9 +9,9 @@
 namespace troupe::model {
 
 /// Weights that are known by tensor name, such as those of another program's checkpoint, as the start of a job: moments
-/// are zero, averages are the weights, no update is behind them, and a parameter without a stored tensor starts as its Init says, drawn from the
-/// seed; a target network without any starts as a copy of what it follows. Only the elements that are asked for are
-/// read.
+/// are zero, averages are the weights, no update is behind them, and a parameter without a stored tensor starts as its
+/// Init says, drawn from the seed; a target network without any starts as a copy of what it follows. Only the elements
+/// that are asked for are read.
 class NamedState : public StateSource {
  public:
   /// `units` are an engine's (Engine::units).

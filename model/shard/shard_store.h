@@ -15,8 +15,9 @@ namespace troupe::model {
 UnitKeep keep_of(const UnitSpec& unit);
 
 /// This rank's part of every unit. Of a trained one: master, perhaps ema, and the gradient accumulator in f32, m
-/// and v in f32 or bf16, and a bf16 copy of the master when units are gathered in bf16. Of an averaged one: the master, and that copy. Of a frozen one: its
-/// values in the dtype that is gathered, nothing else. Not thread-safe. `plan` and `arenas` outlive it.
+/// and v in f32 or bf16, and a bf16 copy of the master when units are gathered in bf16. Of an averaged one: the master,
+/// and that copy. Of a frozen one: its values in the dtype that is gathered, nothing else. Not thread-safe. `plan` and
+/// `arenas` outlive it.
 class ShardStore {
  public:
   ShardStore(const ArenaPlan& plan, const Arenas& arenas);

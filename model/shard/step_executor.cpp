@@ -11,6 +11,7 @@
 #include "kernels/threads.h"
 #include "model/optim/adamw.h"
 #include "model/optim/moving_average.h"
+#include "model/optim/sophia.h"
 
 namespace troupe::model {
 namespace {
@@ -123,8 +124,11 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
       std::vector<std::size_t> updated;
       for (const auto& [group, rate] : call.rates) updated.push_back(group);
       call.clip = core_.groups.clip_factors(updated, call.vote.group_squares);
+      core_.counts.whole_steps = 0;
       return {};
     }
+    case OpKind::curvature:
+      return curvature(op, call), Result<void>();
     case OpKind::update:
       return update(op, call), Result<void>();
     case OpKind::average:
@@ -246,26 +250,53 @@ Result<void> StepExecutor::agree(StepCall& call) {
   return {};
 }
 
+template <class Body>
+void StepExecutor::each_interval(std::size_t unit, const StepCall& call, const Body& body) {
+  const std::int64_t elements = rank().store.elements(unit), shard = core_.rank * elements;
+  const double lr = call.rates.at(core_.groups.group_of(unit));
+  for (const UpdateInterval& interval : rank().intervals[unit]) {
+    // its part of this rank's shard
+    const std::int64_t begin = std::max<std::int64_t>(0, interval.begin - shard);
+    const std::int64_t end = std::min(elements, interval.end - shard);
+    if (begin < end)
+      body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end), interval.decays, lr * interval.rate);
+  }
+}
+
 template <class Moment>
 void StepExecutor::adamw(std::size_t unit, const StepCall& call) {
   const std::size_t group = core_.groups.group_of(unit);
   const ShardStore& store = rank().store;
   const auto gradient = store.accumulator(unit), master = store.state(StateKind::master, unit);
   const auto m = store.state<Moment>(StateKind::m, unit), v = store.state<Moment>(StateKind::v, unit);
-  const auto elements = static_cast<std::int64_t>(master.size()), shard = core_.rank * elements;
-  for (const UpdateInterval& interval : rank().intervals[unit]) {
-    // its part of this rank's shard
-    const std::int64_t begin = std::max<std::int64_t>(0, interval.begin - shard);
-    const std::int64_t end = std::min(elements, interval.end - shard);
-    if (begin >= end) continue;
+  each_interval(unit, call, [&](std::size_t begin, std::size_t end, bool decays, double lr) {
     AdamWOptions own = core_.groups.adamw(group);
-    if (!interval.decays) own.weight_decay = 0;
-    const auto part = [&](auto values) {
-      return values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-    };
-    adamw_step(part(master), part(m), part(v), part(gradient), call.clip[group], call.rates.at(group) * interval.rate,
-               core_.groups.updates(group), own);
-  }
+    if (!decays) own.weight_decay = 0;
+    const auto part = [&](auto values) { return values.subspan(begin, end - begin); };
+    adamw_step(part(master), part(m), part(v), part(gradient), call.clip[group], lr, core_.groups.updates(group), own);
+  });
+}
+
+void StepExecutor::sophia(std::size_t unit, const StepCall& call) {
+  const std::size_t group = core_.groups.group_of(unit);
+  const ShardStore& store = rank().store;
+  const auto gradient = store.accumulator(unit), master = store.state(StateKind::master, unit),
+             m = store.state(StateKind::m, unit), h = store.state(StateKind::v, unit);
+  each_interval(unit, call, [&](std::size_t begin, std::size_t end, bool decays, double lr) {
+    SophiaOptions own = *core_.options.sophia;
+    if (!decays) own.weight_decay = 0;
+    const auto part = [&](auto values) { return values.subspan(begin, end - begin); };
+    const std::int64_t whole = sophia_step(part(master), part(m), part(h), part(gradient), call.clip[group], lr, own);
+    core_.counts.whole_steps += static_cast<double>(whole);
+  });
+}
+
+void StepExecutor::curvature(const Op& op, const StepCall& call) {
+  const std::size_t unit = index(op.unit);
+  const auto gradient = rank().store.accumulator(unit);
+  if (!op.adds) std::fill(gradient.begin(), gradient.end(), 0.0f);
+  core_.counts.curvature += refresh_curvature(rank().store.state(StateKind::v, unit), gradient, call.curvature_factor,
+                                              core_.options.sophia->beta2);
 }
 
 void StepExecutor::update(const Op& op, const StepCall& call) {
@@ -273,7 +304,10 @@ void StepExecutor::update(const Op& op, const StepCall& call) {
   ShardStore& store = rank().store;
   const auto gradient = store.accumulator(unit);
   if (!op.adds) std::fill(gradient.begin(), gradient.end(), 0.0f);
-  store.has_bf16_moments() ? adamw<simd::Bf16>(unit, call) : adamw<float>(unit, call);
+  if (core_.options.sophia)
+    sophia(unit, call);
+  else
+    store.has_bf16_moments() ? adamw<simd::Bf16>(unit, call) : adamw<float>(unit, call);
   if (const double decay = core_.options.ema_decay; decay > 0)
     move_average(store.state(StateKind::ema, unit), store.state(StateKind::master, unit), 1.0 - decay);
   store.refresh(unit);

@@ -33,6 +33,8 @@ struct StepCall {
   /// an update: learning rates by group, clip factors by group
   std::map<std::size_t, double> rates = {};
   std::vector<float> clip = {};
+  /// a curvature's: gradients that the accumulated one is the mean of
+  double curvature_factor = 0;
   /// target networks
   double tau = 0;
   /// where a snapshot goes
@@ -70,6 +72,11 @@ class StepExecutor {
   Result<void> agree(StepCall& call);
   Result<void> compare_ranks(std::vector<double>& sums, std::vector<double>& maxima);
   void update(const Op& op, const StepCall& call);
+  void curvature(const Op& op, const StepCall& call);
+  /// Calls body(begin, end, decays, lr) for every part of this rank's shard that is updated alike.
+  template <class Body>
+  void each_interval(std::size_t unit, const StepCall& call, const Body& body);
+  void sophia(std::size_t unit, const StepCall& call);
   /// Of a unit whose moments are kept in that type.
   template <class Moment>
   void adamw(std::size_t unit, const StepCall& call);

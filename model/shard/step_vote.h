@@ -24,4 +24,12 @@ struct StepVote {
   std::vector<double> group_squares = {};
 };
 
+/// What an optimizer counted on this rank's shards.
+struct OptimizerCounts {
+  /// elements that the last update moved by the whole learning rate (Sophia)
+  double whole_steps = 0;
+  /// sum of the curvature after its last estimate
+  double curvature = 0;
+};
+
 }  // namespace troupe::model

@@ -33,6 +33,8 @@ enum class OpKind : std::uint8_t {
   agree,
   /// clip factors from the norms
   clip,
+  /// a second-order optimizer's estimate of the curvature moves toward the squares of a unit's accumulator
+  curvature,
   /// the optimizer, on this rank's shard of a unit
   update,
   /// a target network moves toward what it follows
@@ -41,8 +43,8 @@ enum class OpKind : std::uint8_t {
   snapshot,
 };
 constexpr auto enum_names(OpKind) {
-  return std::array{"input", "gather", "forward", "backward", "network", "exchange", "sum",
-                    "add",   "square", "agree",   "clip",     "update",  "average",  "snapshot"};
+  return std::array{"input",  "gather", "forward", "backward",  "network", "exchange", "sum",     "add",
+                    "square", "agree",  "clip",    "curvature", "update",  "average",  "snapshot"};
 }
 
 /// Operations of one stream run in order; those of different streams beside each other, ordered by Op::waits
@@ -69,7 +71,7 @@ struct Op {
   bool in_place = false, replicated_in_place = false;
   /// backward: the gradient is the first part of the whole one
   bool is_whole = false;
-  /// sum: adds to the accumulator instead of replacing it. update: there is a gradient.
+  /// sum: adds to the accumulator instead of replacing it. update, curvature: there is a gradient.
   bool adds = false;
   Work work = {};
   /// of a gather, an exchange and a sum: first what it reads

@@ -30,7 +30,8 @@ void StepBuilder::emit(Op operation) {
 }
 
 Work StepBuilder::work_of(const Op& op) const {
-  const bool updates = op.kind == OpKind::update || op.kind == OpKind::average || op.kind == OpKind::add;
+  const bool updates =
+      op.kind == OpKind::update || op.kind == OpKind::average || op.kind == OpKind::add || op.kind == OpKind::curvature;
   double touched = 0;
   for (const Access& access : op.accesses)
     touched += static_cast<double>(access.range.bytes) * (access.writes && updates ? 2 : 1);
@@ -249,6 +250,18 @@ void StepBuilder::vote() {
           .accesses = {read(plan_.gradient(u)), write(plan_.squares(u))}});
   }
   emit({.kind = OpKind::agree, .stream = OpStream::reduce, .accesses = {write(plan_.votes())}});
+}
+
+void StepBuilder::curvature(const std::vector<bool>& units) {
+  for (int u = 0; u < static_cast<int>(units.size()); ++u) {
+    if (!units[static_cast<std::size_t>(u)]) continue;
+    emit({.kind = OpKind::curvature,
+          .stream = OpStream::optimizer,
+          .unit = u,
+          .adds = is_accumulated(u),
+          .accesses = {{plan_.gradient(u), !is_accumulated(u)}, write(plan_.state(StateKind::v, u))}});
+  }
+  state_.accumulated.assign(state_.accumulated.size(), false);
 }
 
 void StepBuilder::update(const std::vector<bool>& units) {

@@ -47,6 +47,8 @@ class StepBuilder {
   void forward_only();
   /// After the last micro-batch.
   void vote();
+  /// After a vote over gradients of sampled labels: of those units; ends what was accumulated.
+  void curvature(const std::vector<bool>& units);
   /// Of those units, by index in StepShape::units; ends the step.
   void update(const std::vector<bool>& units);
   void average(const std::vector<bool>& units);

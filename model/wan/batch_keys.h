@@ -34,6 +34,11 @@ inline constexpr char kActionTarget[] = "action_target";  ///< [B, A, D]; absent
 /// What the learner adds.
 inline constexpr char kSampleWeight[] = "sample_weight";  ///< f32 [B], factor of the sample's losses; absent: ones
 
+/// Standard normal, drawn for an estimate of the curvature: with them the loss is that of labels drawn from the model
+/// (model/loss/sampled_label.h) instead of the targets.
+inline constexpr char kVideoLabelNoise[] = "video_label_noise";    ///< f32, as video_target; cropped as it is
+inline constexpr char kActionLabelNoise[] = "action_label_noise";  ///< f32 [B, A, D]
+
 /// What the network predicts (Outputs::predictions).
 inline constexpr char kVideoVelocity[] = "video";     ///< [B, C, F, 2*(h/2), 2*(w/2)]
 inline constexpr char kActionVelocity[] = "actions";  ///< [B, A, D]

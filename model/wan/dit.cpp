@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "kernels/modulated_norm.h"
+#include "model/loss/sampled_label.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/dit_parts.h"
 #include "model/wan/dit_program.h"
@@ -198,6 +199,17 @@ void DitNetwork::add_losses(Outputs& outputs, const Batch& batch) const {
     const auto of_sample = batch.find(key::kSampleWeight);
     return of_sample == batch.end() ? weights : weights * of_sample->second.unsqueeze(1).to(weights.options());
   };
+  if (batch.count(key::kVideoLabelNoise) != 0) {
+    const auto noise = batch_tensor(batch, key::kVideoLabelNoise).narrow(3, 0, v_video.size(3));
+    outputs.loss = sampled_label_loss(v_video, video_flow_coefficients(v_video, weights_of(key::kVideoIds)),
+                                      noise.narrow(4, 0, v_video.size(4))) +
+                   sampled_label_loss(
+                       v_action,
+                       action_flow_coefficients(v_action, batch_tensor(batch, key::kActionMask),
+                                                batch_tensor(batch, key::kHasRealAction), weights_of(key::kActionIds)),
+                       batch_tensor(batch, key::kActionLabelNoise));
+    return;
+  }
   const auto video_loss = video_flow_loss(v_video, batch_tensor(batch, key::kVideoTarget), weights_of(key::kVideoIds));
   const auto action_loss =
       action_flow_loss(v_action, batch_tensor(batch, key::kActionTarget), batch_tensor(batch, key::kActionMask),

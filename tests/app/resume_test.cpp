@@ -27,6 +27,35 @@ TEST_F(ResumeTest, TwoHalvesOnThreadsEqualTheWholeToTheBit) { expect_two_halves_
 
 TEST_F(ResumeTest, TwoHalvesInProcessesEqualTheWholeToTheBit) { expect_two_halves_equal_the_whole(in_processes()); }
 
+TEST_F(ResumeTest, TwoHalvesWithAnAverageAndBf16MomentsEqualTheWholeToTheBit) {
+  expect_two_halves_equal_the_whole({"ema.decay=0.9", "optimizer.moments=bf16", "optimizer.betas=[0.9, 0.99]"});
+  const auto averages = exported("runs", "ema");
+  EXPECT_TRUE(averages == exported("whole", "ema"));
+  EXPECT_FALSE(averages == exported());
+}
+
+TEST_F(ResumeTest, TwoHalvesWithSophiaCutItsCadenceAndEqualTheWholeToTheBit) {
+  expect_two_halves_equal_the_whole({"optimizer.name=sophia", "optimizer.sophia.every=4"});
+  const auto rates = curve("train/win_rate", "whole"), curvatures = curve("train/curvature", "whole");
+  EXPECT_EQ(rates.size(), 19u) << "not of the first step";
+  EXPECT_EQ(curvatures.size(), 20u);
+  for (const auto& [step, rate] : rates) EXPECT_TRUE(rate >= 0 && rate <= 1) << step;
+  for (const auto& [step, curvature] : curvatures) EXPECT_GT(curvature, 0) << step;
+}
+
+TEST_F(ResumeTest, AnAverageMayBeginAndEndWhereARunGoesOn) {
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
+  const ProgramEnd refused = troupe({"export", "runs/latest", "--weights", "ema", "--out", "none"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, ::testing::HasSubstr("has no average of its weights"));
+  ASSERT_TRUE(succeeded(run_small({"training.steps=8", "--resume", "auto", "ema.decay=0.9"})));
+  EXPECT_FALSE(exported("runs", "ema") == exported());
+  ASSERT_TRUE(succeeded(run_small({"training.steps=12", "--resume", "auto", "optimizer.moments=bf16"})));
+  const std::string events = text_of(dir_ / "runs/latest/events.jsonl");
+  for (const char* told : {"average_started", "average_dropped", "moments_converted"})
+    EXPECT_THAT(events, ::testing::HasSubstr(told));
+}
+
 TEST_F(ResumeTest, ACheckpointOfTwoRanksGoesOnOnOneAndOnThree) {
   const std::vector<std::string> batch = {"training.global_batch_size=12"};
   ASSERT_TRUE(succeeded(run_small(batch + std::vector<std::string>{"training.steps=4"})));

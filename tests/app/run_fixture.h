@@ -81,9 +81,10 @@ class RunTest : public ::testing::Test {
   }
 
   /// Names and bytes of the exported weights of a run root's latest run.
-  std::map<std::string, std::string> exported(const std::string& run_root = "runs") {
+  std::map<std::string, std::string> exported(const std::string& run_root = "runs",
+                                              const std::string& weights = "model") {
     const std::string folder = "export-" + std::to_string(exports_++);
-    expect_end(troupe({"export", run_root + "/latest", "--out", folder}), 0);
+    expect_end(troupe({"export", run_root + "/latest", "--weights", weights, "--out", folder}), 0);
     auto files = files_of(dir_ / folder, ".safetensors");
     EXPECT_FALSE(files.empty());
     return files;

@@ -29,6 +29,10 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"OpenLoopNeedsRecordings",
                {"eval.open_loop.at_end=true"},
                "eval.open_loop.at_end: compares a world-action model with recordings"},
+        Broken{"SophiaNeedsSquaredErrors",
+               {"optimizer.name=sophia"},
+               "optimizer.name: sophia estimates curvature from the flow-matching loss of DreamZero; this job trains a "
+               "policy for an environment; write adamw"},
         Broken{"ExecutedActions", {"env.exec_steps=2"}, "env.exec_steps: 2 of a chunk of 1 actions cannot be executed"},
         Broken{"WholeChunks",
                {"env.chunk=3"},

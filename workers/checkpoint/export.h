@@ -24,8 +24,8 @@ struct ExportFormat {
   Progress progress = {};
 };
 
-/// Writes the weights of a checkpoint, masters or their averages, as plain tensors under their names: model.safetensors when they fit in
-/// `max_shard_bytes`, else model-NNNNN-of-MMMMM.safetensors filled in order of names and
+/// Writes the weights of a checkpoint, masters or their averages, as plain tensors under their names: model.safetensors
+/// when they fit in `max_shard_bytes`, else model-NNNNN-of-MMMMM.safetensors filled in order of names and
 /// model.safetensors.index.json {metadata: {total_size}, weight_map: {tensor: file}}. Tensors are sorted by name and
 /// nothing else goes in, so equal weights give equal bytes, whatever world, step or path they come from. Memory: one
 /// megabyte of a tensor at a time. The folder is made if need be; files appear under their names only when complete.

@@ -25,9 +25,9 @@ struct CheckpointRequest {
   std::string directory;
   /// Everything but `files`; `world` says how many ranks there are.
   Manifest manifest;
-  /// Each rank's state: for each unit in order master f32[n], m and v, f32[n] or bf16[n] each, and, with an average, ema f32[n] with
-  /// n = unit.shard(world), of a unit without moments master alone, of one in the base nothing. Views; they stay valid and unchanged until write
-  /// returns.
+  /// Each rank's state: for each unit in order master f32[n], m and v, f32[n] or bf16[n] each, and, with an average,
+  /// ema f32[n] with n = unit.shard(world), of a unit without moments master alone, of one in the base nothing. Views;
+  /// they stay valid and unchanged until write returns.
   std::vector<std::span<const std::byte>> ranks = {};
   std::vector<CheckpointAttachment> attachments;
 };

@@ -40,7 +40,8 @@ struct ResumePoint {
 Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume);
 
 /// Prefixes of keys that may differ when a run goes on: steps, cluster, metrics, checkpoint, the average of
-/// the weights, how moments are kept, the length of the schedule, deadlines, what becomes of bad samples, and where datasets lie. "[]" stands for any index.
+/// the weights, how moments are kept, the length of the schedule, deadlines, what becomes of bad samples, and where
+/// datasets lie. "[]" stands for any index.
 const std::vector<std::string>& mutable_on_resume();
 
 }  // namespace troupe::workers

@@ -23,6 +23,14 @@ std::vector<RecomputeLevel> recompute_levels(const JobConfig& config) {
   return levels;
 }
 
+std::optional<SophiaOptions> sophia_options(const OptimizerConfig& optimizer) {
+  if (optimizer.name != "sophia") return std::nullopt;
+  return SophiaOptions{.beta1 = optimizer.sophia.betas.at(0),
+                       .beta2 = optimizer.sophia.betas.at(1),
+                       .rho = optimizer.sophia.rho,
+                       .weight_decay = optimizer.weight_decay};
+}
+
 }  // namespace
 
 EngineOptions job_engine_options(const JobConfig& config) {
@@ -37,6 +45,7 @@ EngineOptions job_engine_options(const JobConfig& config) {
                     .beta2 = config.optimizer.betas.at(1),
                     .eps = config.optimizer.eps,
                     .weight_decay = config.optimizer.weight_decay},
+          .sophia = sophia_options(config.optimizer),
           .moment_dtype = config.optimizer.moments == "bf16" ? at::kBFloat16 : at::kFloat,
           .ema_decay = config.ema.decay,
           .update_rules = job_update_rules(config)};

@@ -7,8 +7,8 @@ namespace troupe::workers {
 
 /// What a decided job (a plan has decided on what is auto) says of its engine: precision.param (f32 or bf16),
 /// parallelism.mode, .param_slots and .grad_slots, activation_checkpoint, training.clip_grad_norm, AdamW's betas, eps
-/// and weight_decay, optimizer.moments, ema.decay, and job_update_rules, one optimizer and clip norm for all unit groups. A trainer adds what its
-/// algorithm needs (rl_engine_options).
+/// and weight_decay, optimizer.moments, Sophia's constants, ema.decay, and job_update_rules, one optimizer and clip
+/// norm for all unit groups. A trainer adds what its algorithm needs (rl_engine_options).
 EngineOptions job_engine_options(const JobConfig& config);
 
 /// optimizer.no_decay and optimizer.rates.

@@ -120,6 +120,16 @@ Result<Batch> SftTask::train_batch(const std::vector<Feed::Sample>& samples) {
   return make_batch(samples, samples.size(), NoiseMode::train);
 }
 
+Result<void> SftTask::draw_labels(const std::vector<Feed::Sample>& samples, Batch& batch) const {
+  const auto noise_like = [&](const char* target, std::uint64_t stream) {
+    return keyed_noise(static_cast<std::uint64_t>(job_.job.seed), stream, positions_of(samples),
+                       batch.at(target).sizes().slice(1).vec());
+  };
+  batch[batch_keys::kVideoLabelNoise] = noise_like(batch_keys::kVideoTarget, rng_stream::video_label);
+  batch[batch_keys::kActionLabelNoise] = noise_like(batch_keys::kActionTarget, rng_stream::action_label);
+  return {};
+}
+
 Result<Batch> SftTask::eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) {
   return make_batch(samples, real, NoiseMode::eval);
 }

@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/stopwatch.h"
+#include "base/trace.h"
 #include "data/video/bad_clip.h"
 #include "model/optim/lr_schedule.h"
 #include "workers/learner/engine_options.h"
@@ -17,6 +18,16 @@ namespace {
 
 // Places in the vote's maxima.
 enum : std::size_t { kFinish, kStall, kNumMaxima };
+
+/// Of the network, over all ranks.
+double trained_parameters(const Engine& engine) {
+  double count = 0;
+  for (std::size_t u = 0; u < engine.units().size(); ++u) {
+    if (!engine.units()[u].trainable) continue;
+    for (const LayoutEntry& entry : engine.layouts()[u].entries) count += static_cast<double>(entry.numel);
+  }
+  return count;
+}
 
 /// The loss and what the task reports beside it.
 std::vector<std::string> metric_names(const TrainingTask& task) {
@@ -40,6 +51,7 @@ EngineOptions SftTrainer::engine_options() const { return job_engine_options(set
 
 Result<void> SftTrainer::begin(const TrainerSession& session) {
   session_ = session;
+  has_update_ = has_curvature_ = false;
   feed_.start(session.plan.fence, session.plan.resume_step, session.plan.num_eval);
   return {};
 }
@@ -77,6 +89,8 @@ Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, s
     for (std::size_t i = 0; i < metrics_.size(); ++i) sums[i] += weight * metric(result, metrics_[i]);
     consumed.insert(consumed.end(), samples.begin(), samples.end());
   }
+  sums.push_back(session_.engine->counts().whole_steps);
+  sums.push_back(session_.engine->counts().curvature);
   std::vector<double> maxima(kNumMaxima, 0.0);
   maxima[kFinish] = finish_requested ? 1.0 : 0.0;
   maxima[kStall] = outcome.stall_seconds;
@@ -84,6 +98,38 @@ Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, s
   TROUPE_ASSIGN(auto vote, session_.engine->vote(sums, maxima));
   outcome.vote_seconds += seconds_since(begin);
   return vote;
+}
+
+Result<void> SftTrainer::estimate_curvature(std::int64_t step, StepOutcome& outcome) {
+  const SophiaConfig& sophia = setup_.config.optimizer.sophia;
+  if (setup_.config.optimizer.name != "sophia" || step % sophia.every != 0) return {};
+  const Span span("curvature");
+  const std::int64_t micros = std::min(sophia.curvature_batch, batch_.accumulation);
+  const auto all = static_cast<double>(micros * session_.plan.world);
+  for (std::int64_t micro = 0; micro < micros; ++micro) {
+    auto begin = std::chrono::steady_clock::now();
+    // the feed keeps them until the step is committed
+    TROUPE_ASSIGN(const auto samples, feed_.take(step, micro, session_.step_timeout));
+    outcome.stall_seconds += seconds_since(begin);
+    begin = std::chrono::steady_clock::now();
+    TROUPE_ASSIGN(Batch inputs, task_->train_batch(samples));
+    TROUPE_TRY(task_->draw_labels(samples, inputs));
+    TROUPE_TRY(session_.engine->accumulate(inputs, 1.0 / all, micro == 0));
+    outcome.compute_seconds += seconds_since(begin);
+  }
+  TROUPE_ASSIGN(const auto vote, session_.engine->vote({}, {}));
+  if (!vote.finite) return session_.engine->discard(), Result<void>();
+  session_.engine->estimate_curvature(all, vote);
+  has_curvature_ = true;
+  return {};
+}
+
+void SftTrainer::put_counts(const StepVote& vote, StepOutcome& outcome) {
+  if (setup_.config.optimizer.name != "sophia") return;
+  const double parameters = trained_parameters(*session_.engine);
+  const double whole_steps = vote.sums.at(metrics_.size()), curvature = vote.sums.at(metrics_.size() + 1);
+  if (has_update_) outcome.metrics["train/win_rate"] = 1.0 - whole_steps / parameters;
+  if (has_curvature_) outcome.metrics["train/curvature"] = curvature / parameters;
 }
 
 double SftTrainer::learning_rate(std::int64_t step) const {
@@ -97,6 +143,7 @@ Result<StepOutcome> SftTrainer::step(std::int64_t step, bool finish_requested) {
   Engine& engine = *session_.engine;
   StepOutcome outcome;
   std::vector<Feed::Sample> consumed;
+  TROUPE_TRY(estimate_curvature(step, outcome));
   TROUPE_ASSIGN(auto vote, compute(step, finish_requested, consumed, outcome));
   if (!vote.finite) {
     // A second try tells a passing fault from a batch that is bad in itself.
@@ -105,8 +152,10 @@ Result<StepOutcome> SftTrainer::step(std::int64_t step, bool finish_requested) {
   }
   TROUPE_TRY(check_samples(consumed));
   const double lr = learning_rate(step);
+  put_counts(vote, outcome);
   if (vote.finite) {
     engine.commit(lr, vote);
+    has_update_ = true;
   } else {
     engine.discard();
   }

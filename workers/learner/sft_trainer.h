@@ -19,6 +19,10 @@ namespace troupe::workers {
 /// could not be made counts nothing and is reported as the event "void_sample" (data.bad_sample skip), or is an
 /// error: data_loss; one that is quarantined counts nothing either way. BadClip names the video that was the cause,
 /// where it was one.
+///
+/// With optimizer.name sophia, every `every` steps the first micro-batches of the step are run once more before it,
+/// with labels drawn from the model, and their gradient g refreshes the curvature h by M g^2, M micro-batches over all
+/// ranks. A step whose own gradient is void keeps that h; an estimate that is not finite is left out.
 class SftTrainer final : public Trainer {
  public:
   /// Sizes of `batch`: global = micro * accumulation * world. The feed must outlive the trainer.
@@ -29,7 +33,9 @@ class SftTrainer final : public Trainer {
   EngineOptions engine_options() const override;
   std::int64_t resident_bytes() const override { return task_->resident_bytes(); }
   Result<void> begin(const TrainerSession& session) override;
-  /// Metrics: train/loss and the task's, train/grad_norm (before clipping), train/lr.
+  /// Metrics: train/loss and the task's, train/grad_norm (before clipping), train/lr. With sophia: train/curvature, the
+  /// mean of h over parameters, from the first estimate on, and train/win_rate, the share of parameters that the update
+  /// before moved by less than lr.
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override;
   void committed(std::int64_t step) override { feed_.release(step); }
   /// Means over the held-out samples, eval/loss and the task's, and eval/samples. Every rank runs ceil(batches /
@@ -44,6 +50,10 @@ class SftTrainer final : public Trainer {
   /// One attempt at the step: takes, accumulates and votes. `consumed` is what it took, in order of position.
   Result<StepVote> compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
                            StepOutcome& outcome);
+  /// Every optimizer.sophia.every steps.
+  Result<void> estimate_curvature(std::int64_t step, StepOutcome& outcome);
+  /// What the optimizer counted, over all ranks, from the vote's last sums.
+  void put_counts(const StepVote& vote, StepOutcome& outcome);
   /// Reports samples with a void_reason and their bad clips. Errors: data_loss, unless data.bad_sample is skip.
   Result<void> check_samples(const std::vector<Feed::Sample>& samples) const;
   /// lr_at() over lr_scheduler.total_steps, or training.steps where that is 0.
@@ -59,6 +69,8 @@ class SftTrainer final : public Trainer {
   /// "loss" first.
   const std::vector<std::string> metrics_;
   TrainerSession session_;
+  /// Since begin(): an update has been counted, and a curvature estimated.
+  bool has_update_ = false, has_curvature_ = false;
 };
 
 }  // namespace troupe::workers

@@ -26,7 +26,14 @@ class TrainingTask {
   /// One micro-batch. A sample with a void_reason gets weight 0. Noise and timesteps depend on (seed, position)
   /// alone. Errors are those of the step (Trainer::step).
   virtual Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) = 0;
-  /// The same for held-out samples, at fixed noise and timesteps; `real` samples count, the rest only fill the shape.
+  /// Makes of a train batch one whose loss is that of labels drawn from the model, for an estimate of the curvature
+  /// (model/loss/sampled_label.h). Draws depend on (seed, position) alone. Errors: failed_precondition for a task whose
+  /// loss is no sum of squared errors.
+  virtual Result<void> draw_labels(const std::vector<Feed::Sample>& samples, Batch& batch) const {
+    (void)samples, (void)batch;
+    return Error{Errc::failed_precondition, "optimizer.name sophia is for fine-tuning DreamZero; write adamw"};
+  }
+  /// A batch of held-out samples, at fixed noise and timesteps; `real` samples count, the rest only fill the shape.
   virtual Result<Batch> eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) = 0;
   /// Predicts what follows in a held-out sample and writes it beside the truth into `file`. Collective; `write` on
   /// one rank only.

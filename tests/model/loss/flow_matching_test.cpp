@@ -14,6 +14,20 @@
 namespace troupe::model {
 namespace {
 
+TEST(FlowCoefficientsTest, TheyAreWhatTheLossesMultiplySquaredErrorsBy) {
+  at::manual_seed(8);
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  const auto v = at::randn({2, 3, 4, 2, 6}, options), v_target = at::randn({2, 3, 4, 2, 6}, options);
+  const auto v_weights = at::rand({2, 4}, options);
+  EXPECT_NEAR(((v - v_target).square() * video_flow_coefficients(v, v_weights)).sum().item<double>(),
+              video_flow_loss(v, v_target, v_weights).item<double>(), 1e-12);
+  const auto a = at::randn({2, 5, 7}, options), a_target = at::randn({2, 5, 7}, options);
+  const auto mask = at::rand({2, 5, 7}, options) > 0.3, real = at::tensor({1, 0}).to(at::kBool);
+  const auto a_weights = at::rand({2, 5}, options);
+  EXPECT_NEAR(((a - a_target).square() * action_flow_coefficients(a, mask, real, a_weights)).sum().item<double>(),
+              action_flow_loss(a, a_target, mask, real, a_weights).item<double>(), 1e-12);
+}
+
 TEST(FlowScheduleTest, TableHasThePublishedRows) {
   const auto schedule = make_flow_schedule();
   struct Row {

@@ -5,7 +5,7 @@
 namespace troupe::model {
 namespace {
 
-const OptimizerConfig kOptimizer{.lr = 2.0, .no_decay = {}, .rates = {}};
+const OptimizerConfig kOptimizer{.lr = 2.0, .sophia = {}, .no_decay = {}, .rates = {}};
 
 TEST(LrScheduleTest, WarmUpIsLinearFromZero) {
   const LrSchedulerConfig scheduler{.warmup_ratio = 0.1};

@@ -90,6 +90,14 @@ WholeStep random_step(std::uint64_t seed) {
       builder.micro_batch(trains, is_manual ? Differentiation::manual : Differentiation::units);
     }
     builder.vote();
+    if (draws.chance(20)) {
+      std::vector<bool> all, chain_trains;
+      for (int u = 0; u < static_cast<int>(shape.units.size()); ++u) all.push_back(trained(u));
+      for (int u = 0; u < chain; ++u) chain_trains.push_back(trained(u));
+      builder.curvature(all);
+      builder.micro_batch(chain_trains, is_manual ? Differentiation::manual : Differentiation::units);
+      builder.vote();
+    }
     std::vector<bool> updated;
     for (int u = 0; u < static_cast<int>(shape.units.size()); ++u) updated.push_back(trained(u) && draws.chance(90));
     builder.update(updated);

@@ -35,6 +35,40 @@ TEST_P(DitTest, LossAndEveryGradientMatchADenseMask) {
   for (const auto& [name, grad] : want_grads) EXPECT_LE(max_difference(got_grads.at(name), grad), kExact) << name;
 }
 
+TEST_P(DitTest, TheGradientOfSampledLabelsIsTheJacobiansProductWithScaledNoise) {
+  Batch batch = tiny_batch(GetParam(), 2, at::kDouble);
+  batch[batch_keys::kSampleWeight] = at::tensor({0.5, 1.0});
+  const DitNetwork network(tiny_config(GetParam()), GetParam().max_blocks, options_for(GetParam(), true));
+  const auto parameters = recording(random_parameters(network.units(), 5, at::kDouble));
+  // the loss is quadratic in each prediction: dL/dv = 2 c (v - y), and twice c is what it grows by with v
+  const auto outputs = run_network(network, parameters, batch);
+  const std::vector<at::Tensor> predicted = {outputs.predictions.at(batch_keys::kVideoVelocity),
+                                             outputs.predictions.at(batch_keys::kActionVelocity)};
+  const auto slopes = torch::autograd::grad({outputs.loss}, predicted, {}, /*retain_graph=*/true);
+  std::vector<at::Tensor> seeds;
+  at::manual_seed(4);
+  const char* const targets[] = {batch_keys::kVideoTarget, batch_keys::kActionTarget};
+  const char* const noises[] = {batch_keys::kVideoLabelNoise, batch_keys::kActionLabelNoise};
+  for (std::size_t i = 0; i < 2; ++i) {
+    at::Tensor target = batch.at(targets[i]), noise = at::randn(target.sizes(), at::kDouble);
+    batch[noises[i]] = noise;
+    if (i == 0) {
+      target = target.narrow(3, 0, predicted[0].size(3)).narrow(4, 0, predicted[0].size(4));
+      noise = noise.narrow(3, 0, predicted[0].size(3)).narrow(4, 0, predicted[0].size(4));
+    }
+    seeds.push_back((slopes[i] / (predicted[i] - target)).clamp_min(0).sqrt().detach() * noise);
+  }
+  std::vector<at::Tensor> leaves;
+  for (const auto& [name, tensor] : parameters) leaves.push_back(tensor);
+  const auto want = torch::autograd::grad(predicted, leaves, seeds, std::nullopt, false, /*allow_unused=*/true);
+  const auto got = gradients(run_network(network, parameters, batch).loss, parameters);
+  std::size_t next = 0;
+  for (const auto& [name, gradient] : got) {
+    const at::Tensor& expected = want[next++];
+    EXPECT_LE(max_difference(gradient, expected.defined() ? expected : at::zeros_like(gradient)), 1e-8) << name;
+  }
+}
+
 TEST_P(DitTest, TrimmingChangesNeitherLossNorGradients) {
   const auto batch = tiny_batch(GetParam(), 2, at::kDouble);
   const DitNetwork trimmed(tiny_config(GetParam()), GetParam().max_blocks, options_for(GetParam(), true));

@@ -27,7 +27,8 @@ Result<JobConfig> read_rl_job(const std::string& folder);
 
 /// Loads a checkpoint's policy for the environment that it was trained in. Values and statistics are read, moments
 /// and units that do not act (critics of off-policy algorithms, targets) are not. Errors: those of read_rl_job,
-/// make_agent and CheckpointReader::kind_of; data_loss (files that are damaged, units or tensors other than the policy's, by name).
+/// make_agent and CheckpointReader::kind_of; data_loss (files that are damaged, units or tensors other than the
+/// policy's, by name).
 Result<LoadedAgent> load_agent(const std::string& folder, WeightSet weights = WeightSet::model);
 
 /// The same for another environment. Errors: also invalid_argument where its observations or actions are not what the
