@@ -52,30 +52,29 @@ class Measurement {
     size.samples = setup.samples();
     batches_ = split(make_dit_batch(size, setup.dtype), setup.ranks);
     times_.parameters = case_.parameters;
-    for (const auto& row : times_.ours) {
-      ours_.push_back(std::make_unique<ShardedTrainer>(case_.network, setup.ranks, engine_options(setup, row.recompute),
-                                                       case_.weights));
-    }
-    if (options.ours_alone) return;
-    const auto same = engine_options(setup, false);
-    plain_ = std::make_unique<PlainTrainer>(case_, setup.dtype, same.adamw, same.clip_grad_norm);
+    ours_.resize(times_.ours.size());
   }
 
   EngineTimes run() {
     if (options_.ours_alone || times_.setup.compares_steps) {
       for (std::size_t i = 0; i < ours_.size(); ++i) step_ours(i, options_.ours_alone ? 1 : kComparedSteps, threads());
-      if (plain_) step_plain(kComparedSteps);
+      if (!options_.ours_alone) step_plain(kComparedSteps);
       compare();
     }
-    if (plain_) choose_products();
+    if (!options_.ours_alone) choose_products();
     std::vector<std::function<void()>> programs;
     for (std::size_t i = 0; i < ours_.size(); ++i) programs.emplace_back([this, i] { time_ours(i); });
-    if (plain_) programs.emplace_back([this] { time_all_products(); });
-    if (plain_) programs.emplace_back([this] { time_plain(); });
+    if (!options_.ours_alone) {
+      programs.emplace_back([this] { time_all_products(); });
+      programs.emplace_back([this] { time_plain(); });
+    }
     for (int round = 0; round < options_.rounds; ++round) {
       // a slow minute of the machine meets all of them, in turn from either end
       if (round > 0) std::reverse(programs.begin(), programs.end());
-      for (const auto& program : programs) program();
+      for (const auto& program : programs) {
+        program();
+        if (times_.setup.one_at_a_time) forget_trainers();
+      }
     }
     compare();
     return std::move(times_);
@@ -87,7 +86,17 @@ class Measurement {
     return seconds * 1e3 / steps / static_cast<double>(times_.setup.samples());
   }
 
+  void forget_trainers() {
+    for (auto& trainer : ours_) trainer.reset();
+    plain_.reset();
+  }
+
   Phase step_ours(std::size_t i, int steps, int threads) {
+    const auto& setup = times_.setup;
+    if (!ours_[i]) {
+      ours_[i] = std::make_unique<ShardedTrainer>(case_.network, setup.ranks,
+                                                  engine_options(setup, times_.ours[i].recompute), case_.weights);
+    }
     auto phase = ours_[i]->run(batches_, steps, kRate, threads);
     auto& row = times_.ours[i];
     row.losses.insert(row.losses.end(), phase.losses.begin(), phase.losses.end());
@@ -95,6 +104,10 @@ class Measurement {
     return phase;
   }
   double step_plain(int steps) {
+    if (!plain_) {
+      const auto same = engine_options(times_.setup, false);
+      plain_ = std::make_unique<PlainTrainer>(case_, times_.setup.dtype, same.adamw, same.clip_grad_norm);
+    }
     at::set_num_threads(times_.setup.cores());
     const auto begin = std::chrono::steady_clock::now();
     const auto peak = peak_tensor_bytes([&] {
