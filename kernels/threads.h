@@ -44,10 +44,14 @@ void each_part(std::int64_t parts, int threads, const F& body) {
       parts, threads, [](const void* f, std::int64_t part) { (*static_cast<const F*>(f))(part); }, &body);
 }
 
-/// body(begin, end) over [0, n) in contiguous ranges, one for each thread.
+/// Ranges of `parallel` for each thread: a thread that is held up leaves some to the others.
+inline constexpr std::int64_t kRangesPerThread = 4;
+
+/// body(begin, end) over [0, n) in contiguous ranges: all of it on one thread, else kRangesPerThread for each.
 template <class F>
 void parallel(std::int64_t n, int threads, const F& body) {
-  const std::int64_t parts = threads < 1 ? 1 : threads < n ? threads : n;
+  const std::int64_t wanted = threads <= 1 ? 1 : threads * kRangesPerThread;
+  const std::int64_t parts = wanted < n ? wanted : n;
   if (n <= 0) return;
   each_part(parts, threads, [&](std::int64_t part) {
     const Range range = part_of(n, part, parts);
@@ -55,7 +59,7 @@ void parallel(std::int64_t n, int threads, const F& body) {
   });
 }
 
-/// body(begin, end) over [0, n) in contiguous ranges, one for each thread, that begin at multiples of `block`.
+/// body(begin, end) over [0, n) in contiguous ranges, as parallel does, that begin at multiples of `block`.
 template <class F>
 void parallel_blocks(std::int64_t n, std::int64_t block, int threads, const F& body) {
   parallel((n + block - 1) / block, threads,
