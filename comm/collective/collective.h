@@ -39,6 +39,10 @@ class Collective {
   /// Returns when every rank has called it.
   virtual Result<void> barrier() = 0;
 
+  /// Ranks that give one colour become a group of their own, in their order; an operation of all ranks. The new group
+  /// is aborted with this one.
+  virtual Result<std::unique_ptr<Collective>> split(int colour) = 0;
+
   /// Makes the operation under way, and every later one, of this rank fail with `aborted`. Any thread. Peers find out
   /// by their own failure (thread backend: at once; gloo: when this process closes its connections). Under gloo an
   /// operation cut short may use its buffers until this object is destroyed: destroy it before reusing them.

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -11,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "comm/collective/collective.h"
+#include "comm/collective/colour_group.h"
 #include "comm/collective/combine.h"
 
 namespace troupe::comm {
@@ -32,11 +34,13 @@ Errc code_of(const std::string& message) {
 struct Shared {
   std::mutex mutex;
   std::condition_variable changed;
-  std::optional<std::string> aborted;  ///< first failure: a Gloo context does not recover from one
+  std::optional<std::string> aborted;          ///< first failure: a Gloo context does not recover from one
+  std::vector<std::shared_ptr<Shared>> parts;  ///< of groups that were split off
 
   void abort(std::string why) {
     const std::lock_guard lock(mutex);
     if (!aborted) aborted = std::move(why);
+    for (const auto& part : parts) part->abort(*aborted);
     changed.notify_all();
   }
 };
@@ -65,11 +69,31 @@ at::Tensor bytes_of(std::span<const std::byte> bytes) {
   return at::from_blob(const_cast<std::byte*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte);
 }
 
+/// Connects to the others. Throws what c10d throws.
+c10::intrusive_ptr<c10d::ProcessGroupGloo> make_group(const c10::intrusive_ptr<c10d::Store>& store,
+                                                      const GlooOptions& options) {
+  auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
+  gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.host));
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, options.rank, options.world, gloo);
+}
+
+/// What `join` makes, or why it could not join `what`.
+Result<std::unique_ptr<Collective>> guarded(const std::string& what,
+                                            const std::function<std::unique_ptr<Collective>()>& join) {
+  try {
+    return join();
+  } catch (const std::exception& e) {
+    const std::string said = e.what();
+    const auto code = code_of(said) == Errc::deadline_exceeded ? Errc::deadline_exceeded : Errc::unavailable;
+    return Error{code, fmt::format("joining {}: {}", what, said.substr(0, said.find('\n')))};
+  }
+}
+
 /// Gloo only moves bytes here: every sum is formed locally in rank order, so that results equal the thread backend's.
 class GlooCollective final : public Collective {
  public:
-  GlooCollective(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, const GlooOptions& options)
-      : group_(std::move(group)), options_(options) {}
+  GlooCollective(c10::intrusive_ptr<c10d::Store> store, const GlooOptions& options)
+      : store_(std::move(store)), group_(make_group(store_, options)), options_(options) {}
 
   int rank() const noexcept override { return options_.rank; }
   int world() const noexcept override { return options_.world; }
@@ -110,6 +134,22 @@ class GlooCollective final : public Collective {
     return gather("barrier", at::zeros({world()}, at::kByte), at::zeros({1}, at::kByte));
   }
 
+  Result<std::unique_ptr<Collective>> split(int colour) override {
+    const auto name = fmt::format("split {} {}", sequence_, colour);
+    TROUPE_ASSIGN(const ColourGroup mine, find_colour_group(*this, colour));
+    GlooOptions options = options_;
+    options.rank = mine.rank;
+    options.world = mine.world;
+    return guarded(
+        fmt::format("a part of the gloo group {} as rank {} of {}", options.store_path, mine.rank, mine.world),
+        [&]() -> std::unique_ptr<Collective> {
+          auto part = std::make_unique<GlooCollective>(c10::make_intrusive<c10d::PrefixStore>(name, store_), options);
+          const std::lock_guard lock(shared_->mutex);
+          if (shared_->aborted) part->shared_->abort(*shared_->aborted);
+          shared_->parts.push_back(part->shared_);
+          return part;
+        });
+  }
   void abort(const std::string& why) override { shared_->abort(fmt::format("rank {} aborted: {}", rank(), why)); }
 
  private:
@@ -183,6 +223,7 @@ class GlooCollective final : public Collective {
   }
 
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  const c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
   const GlooOptions options_;
   std::uint64_t sequence_ = 0;
@@ -195,22 +236,13 @@ Result<std::unique_ptr<Collective>> join_gloo_group(const GlooOptions& options) 
     return Error{Errc::invalid_argument, fmt::format("rank {} of {} ranks", options.rank, options.world)};
   }
   ignore_broken_pipes();
-  const auto who =
-      fmt::format("joining the gloo group {} as rank {} of {}", options.store_path, options.rank, options.world);
-  try {
-    auto store = c10::make_intrusive<c10d::FileStore>(options.store_path, options.world);
-    store->setTimeout(options.timeout);
-    auto prefixed = c10::make_intrusive<c10d::PrefixStore>("learner", store);
-    auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
-    gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.host));
-    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, options.rank, options.world, gloo);
-    return std::unique_ptr<Collective>(std::make_unique<GlooCollective>(std::move(group), options));
-  } catch (const std::exception& e) {
-    const std::string what = e.what();
-    const auto first_line = what.substr(0, what.find('\n'));
-    const auto code = code_of(what) == Errc::deadline_exceeded ? Errc::deadline_exceeded : Errc::unavailable;
-    return Error{code, fmt::format("{}: {}", who, first_line)};
-  }
+  return guarded(fmt::format("the gloo group {} as rank {} of {}", options.store_path, options.rank, options.world),
+                 [&]() -> std::unique_ptr<Collective> {
+                   auto store = c10::make_intrusive<c10d::FileStore>(options.store_path, options.world);
+                   store->setTimeout(options.timeout);
+                   return std::make_unique<GlooCollective>(c10::make_intrusive<c10d::PrefixStore>("learner", store),
+                                                           options);
+                 });
 }
 
 }  // namespace troupe::comm

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "comm/collective/colour_group.h"
 #include "comm/collective/thread_group.h"
 
 namespace troupe::comm {
@@ -37,6 +38,11 @@ class ThreadCollective final : public Collective {
     return run(CollectiveOp::broadcast, whole(bytes, root));
   }
   Result<void> barrier() override { return run(CollectiveOp::barrier, {}); }
+  Result<std::unique_ptr<Collective>> split(int colour) override {
+    const std::uint64_t sequence = sequence_;
+    TROUPE_ASSIGN(const ColourGroup mine, find_colour_group(*this, colour));
+    return join_thread_group(group_->part(sequence, colour, mine.world), mine.rank);
+  }
   void abort(const std::string& why) override { group_->abort(fmt::format("rank {} aborted: {}", rank_, why)); }
 
  private:

@@ -116,7 +116,16 @@ void ThreadGroup::abort(const std::string& why) {
 
 void ThreadGroup::abort_locked(std::string why) {
   if (!aborted_) aborted_ = std::move(why);
+  for (const auto& [key, part] : parts_) part->abort(*aborted_);
   changed_.notify_all();
+}
+
+std::shared_ptr<ThreadGroup> ThreadGroup::part(std::uint64_t sequence, int colour, int world) {
+  const Lock lock(mutex_);
+  auto& part = parts_[{sequence, colour}];
+  if (!part) part = std::make_shared<ThreadGroup>(world, timeout_);
+  if (aborted_) part->abort(*aborted_);
+  return part;
 }
 
 void ThreadGroup::leave(int rank) {

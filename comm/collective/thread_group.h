@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/enum_names.h"
@@ -76,6 +77,9 @@ class ThreadGroup {
   /// Makes rank's output once all have posted and returns when every rank has. Errors: as Collective's.
   Result<void> wait(const Op& op, int rank, Clock::time_point deadline);
 
+  /// The group that those of this group's ranks form who ask with these numbers, `world` of them; made by the first.
+  std::shared_ptr<ThreadGroup> part(std::uint64_t sequence, int colour, int world);
+
   /// Every open and later operation of every rank fails with `aborted` and this reason. The first reason stays.
   void abort(const std::string& why);
   /// The rank issues nothing more. Peers that still need it fail with `aborted`. Returns when nobody reads its buffers.
@@ -105,6 +109,7 @@ class ThreadGroup {
   std::map<std::uint64_t, Op> open_;
   std::vector<bool> left_;
   std::optional<std::string> aborted_;
+  std::map<std::pair<std::uint64_t, int>, std::shared_ptr<ThreadGroup>> parts_;
 };
 
 }  // namespace troupe::comm

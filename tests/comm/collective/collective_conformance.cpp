@@ -49,6 +49,33 @@ TEST_P(CollectiveConformanceTest, AllToAllHandsEveryRankItsPart) {
   }
 }
 
+TEST_P(CollectiveConformanceTest, RanksOfOneColourFormAGroupInTheirOrder) {
+  run_ranks(4, [&](Collective& c) {
+    const auto pairs = c.split(c.rank() / 2).value();
+    const auto stripes = c.split(c.rank() % 2).value();
+    const auto alone = c.split(c.rank()).value();
+    EXPECT_EQ(pairs->rank(), c.rank() % 2);
+    EXPECT_EQ(stripes->rank(), c.rank() / 2);
+    EXPECT_EQ(pairs->world() + stripes->world() + alone->world(), 2 + 2 + 1);
+    std::vector<double> of_pair{static_cast<double>(c.rank())}, of_stripe = of_pair;
+    ASSERT_TRUE(pairs->all_reduce_sum(of_pair));
+    ASSERT_TRUE(stripes->all_reduce_sum(of_stripe));
+    EXPECT_EQ(of_pair[0], c.rank() < 2 ? 1 : 5);
+    EXPECT_EQ(of_stripe[0], c.rank() % 2 == 0 ? 2 : 4);
+  });
+}
+
+TEST_P(CollectiveConformanceTest, AGroupEndsTheOnesThatWereSplitOff) {
+  run_ranks(2, [&](Collective& c) {
+    const auto part = c.split(0).value();
+    if (c.rank() == 0) return c.abort("scripted");
+    std::vector<double> value{1};
+    const auto waited = part->all_reduce_sum(value);
+    ASSERT_FALSE(waited);
+    EXPECT_THAT(waited.error().code(), ::testing::AnyOf(Errc::aborted, Errc::deadline_exceeded));
+  });
+}
+
 TEST_P(CollectiveConformanceTest, ManyOperationsKeepTheirOrder) {
   run_ranks(2, [&](Collective& c) {
     for (int k = 0; k < 12; ++k) {

@@ -26,6 +26,7 @@ class WrappedCollective : public Collective {
   Result<void> all_reduce_max(std::span<double> values) override { return inner_->all_reduce_max(values); }
   Result<void> broadcast(std::span<std::byte> bytes, int root) override { return inner_->broadcast(bytes, root); }
   Result<void> barrier() override { return inner_->barrier(); }
+  Result<std::unique_ptr<Collective>> split(int colour) override { return inner_->split(colour); }
   void abort(const std::string& why) override { inner_->abort(why); }
 
  protected:
