@@ -56,6 +56,7 @@ struct JobConfig {
   ParallelismConfig parallelism;
   PrecisionConfig precision;
   ActivationCheckpointConfig activation_checkpoint;
+  OffloadConfig offload;
   OptimizerConfig optimizer;
   EmaConfig ema;
   LrSchedulerConfig lr_scheduler;
@@ -78,6 +79,7 @@ struct JobConfig {
     v.group("parallelism", &JobConfig::parallelism, "sharding");
     v.group("precision", &JobConfig::precision, "number formats");
     v.group("activation_checkpoint", &JobConfig::activation_checkpoint, "recompute");
+    v.group("offload", &JobConfig::offload, "states behind a rank's own memory");
     v.group("optimizer", &JobConfig::optimizer, "update rule");
     v.group("ema", &JobConfig::ema, "moving average of the weights");
     v.group("lr_scheduler", &JobConfig::lr_scheduler, "learning rate over steps");

@@ -42,7 +42,7 @@ struct TrainingConfig {
 struct ParallelismConfig {
   /// Read by placement, workers/learner; the plan says what auto came to, for all ranks, and a resumed job keeps it.
   std::string mode = "auto";
-  /// Ranks, -1 to 65536. Read by placement.
+  /// Ranks, -1 to 65536. Read by placement, workers/learner.
   std::int64_t data_parallel_shard_degree = -1;
   /// 2 to 1024. Read by placement, workers/controller, workers/learner.
   std::int64_t param_slots = 3;
@@ -54,11 +54,13 @@ struct ParallelismConfig {
     v.choice(
         "mode", &ParallelismConfig::mode,
         "what every rank keeps whole beside its shards. zero3: units in use; zero2: all parameters, gathered once "
-        "a step; zero1: gradients too, summed over the ranks once a step; auto: the one that moves least and fits, "
-        "with activations kept",
-        {"auto", "zero1", "zero2", "zero3"});
+        "a step; zero1: gradients too, summed over the ranks once a step; hybrid: zero3 among every "
+        "data_parallel_shard_degree ranks, whose sums are added up once a step; auto: the one of zero1 to zero3 that "
+        "moves least and fits, with activations kept",
+        {"auto", "zero1", "zero2", "zero3", "hybrid"});
     v.field("data_parallel_shard_degree", &ParallelismConfig::data_parallel_shard_degree,
-            "ranks that share one copy of the parameters; -1: all learner ranks", "ranks", -1, 65536);
+            "ranks that share one copy of the parameters; -1: all learner ranks; fewer: mode hybrid", "ranks", -1,
+            65536);
     v.field("param_slots", &ParallelismConfig::param_slots,
             "K, buffers that hold one unit's gathered parameters; zero3", "count", 2, 1024);
     v.field("grad_slots", &ParallelismConfig::grad_slots, "G, buffers that hold one unit's full gradients; not zero1",
@@ -115,6 +117,27 @@ struct ActivationCheckpointConfig {
             "transformer blocks of each level [none, cheap, attention, full], in place of mode; the first blocks "
             "recompute most",
             "blocks", 0, 1024);
+  }
+};
+
+/// What lies behind a rank's own memory: for cores in files on a local disk.
+struct OffloadConfig {
+  /// Read by placement, workers/learner. Changes no bit of a result.
+  bool states = false;
+  /// Read by placement, workers/learner. Changes no bit of a result.
+  bool activations = false;
+  /// Read by workers/learner.
+  std::string folder;
+
+  template <class V>
+  static void describe(V& v) {
+    v.field("states", &OffloadConfig::states,
+            "moments, and with bf16 parameters masters, lie in a file and come into memory unit by unit to be updated");
+    v.field("activations", &OffloadConfig::activations,
+            "what transformer blocks keep for their backward lies in files in between, but for three blocks");
+    v.field("folder", &OffloadConfig::folder,
+            "folder on a local disk for these and for snapshots, not in memory (tmpfs); empty: offload in the run "
+            "directory");
   }
 };
 
@@ -182,6 +205,8 @@ struct OptimizerConfig {
   std::vector<std::string> no_decay;
   /// Read by workers/learner, app. The first rule that fits a name counts.
   std::vector<RateConfig> rates;
+  /// Read by workers/learner, workers/pipeline. Changes no bit of a result.
+  bool lazy = true;
 
   template <class V>
   static void describe(V& v) {
@@ -201,6 +226,9 @@ struct OptimizerConfig {
             "patterns of parameter names that do not decay, such as `*.bias`; each fits a parameter of the job");
     v.list("rates", &OptimizerConfig::rates,
            "parameters with a learning rate of their own; the first rule that fits a name counts");
+    v.field("lazy", &OptimizerConfig::lazy,
+            "kind sft: a unit is updated just before it is used in the next step, beside the forward of the units "
+            "before it");
   }
 };
 

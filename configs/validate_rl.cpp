@@ -159,6 +159,8 @@ void validate_policy(const JobConfig& job, Rules& rules) {
 void validate_weights(const JobConfig& job, Rules& rules) {
   rules.require(job.precision.param == "fp32", "precision.param",
                 "is bf16; log-probabilities, advantages and small networks want fp32");
+  rules.require(!job.offload.states, "offload.states", "is true; a policy is small, and its states stay in memory");
+  rules.require(!job.offload.activations, "offload.activations", "is true; a policy is small and keeps all in memory");
   rules.require(job.model.init.mode == "random" || job.model.init.mode == "checkpoint", "model.init.mode",
                 fmt::format("is {}; a policy starts at random or from a checkpoint", job.model.init.mode));
   rules.require(job.model.init.mode != "checkpoint" || !job.model.init.path.empty(), "model.init.path",

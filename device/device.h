@@ -61,6 +61,10 @@ class Device {
   virtual ~Device() = default;
   /// Throws std::bad_alloc.
   virtual std::shared_ptr<Memory> allocate(std::int64_t bytes) = 0;
+  /// Larger and slower memory behind the device's own, which the host reaches too: for cores a file without a name in
+  /// `folder` that is mapped, so that the kernel writes it out and reads it in. Errors: those of make_unnamed_file;
+  /// resource_exhausted (address space).
+  virtual Result<std::shared_ptr<Memory>> allocate_behind(std::int64_t bytes, const std::string& folder) = 0;
   virtual std::unique_ptr<Stream> make_stream(StreamUse use) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 };

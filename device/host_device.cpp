@@ -1,5 +1,9 @@
 #include "device/host_device.h"
 
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +15,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/file_io.h"
+#include "base/unnamed_file.h"
 
 namespace troupe::device {
 namespace {
@@ -34,6 +40,23 @@ class HostMemory final : public Memory {
  private:
   const std::int64_t bytes_;
   std::byte* address_ = nullptr;
+};
+
+/// An unnamed file, mapped.
+class FileMemory final : public Memory {
+ public:
+  FileMemory(std::byte* address, std::int64_t bytes) : address_(address), bytes_(bytes) {}
+  ~FileMemory() override {
+    if (bytes_ > 0) ::munmap(address_, static_cast<std::size_t>(bytes_));
+  }
+  FileMemory(const FileMemory&) = delete;
+  FileMemory& operator=(const FileMemory&) = delete;
+  std::byte* address() const noexcept override { return address_; }
+  std::int64_t bytes() const noexcept override { return bytes_; }
+
+ private:
+  std::byte* const address_;
+  const std::int64_t bytes_;
 };
 
 class HostEvent final : public Event {
@@ -148,6 +171,13 @@ class ThreadStream final : public Stream {
 class HostDevice final : public Device {
  public:
   std::shared_ptr<Memory> allocate(std::int64_t bytes) override { return std::make_shared<HostMemory>(bytes); }
+  Result<std::shared_ptr<Memory>> allocate_behind(std::int64_t bytes, const std::string& folder) override {
+    TROUPE_ASSIGN(const FileDescriptor file, make_unnamed_file(folder, bytes));
+    if (bytes == 0) return std::shared_ptr<Memory>(std::make_shared<FileMemory>(nullptr, 0));
+    void* address = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (address == MAP_FAILED) return file_error(folder, fmt::format("{} bytes cannot be mapped", bytes), errno);
+    return std::shared_ptr<Memory>(std::make_shared<FileMemory>(static_cast<std::byte*>(address), bytes));
+  }
   std::unique_ptr<Stream> make_stream(StreamUse use) override {
     if (use == StreamUse::transfer) return std::make_unique<ThreadStream>();
     return std::make_unique<InlineStream>();

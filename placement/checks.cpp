@@ -221,11 +221,20 @@ BatchPlan plan_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::
                     global, micro, ranks, pass, nearest, other));
   }
   const std::int64_t degree = job.parallelism.data_parallel_shard_degree;
-  if (degree != -1 && degree != ranks) {
+  const bool is_hybrid = job.parallelism.mode == "hybrid";
+  if (!is_hybrid && degree != -1 && degree != ranks) {
     reasons.push_back(
         fmt::format("parallelism.data_parallel_shard_degree {} is not the number of learner ranks, {}\n"
-                    "      fix: parallelism.data_parallel_shard_degree=-1 (all ranks)",
+                    "      fix: parallelism.data_parallel_shard_degree=-1 (all ranks), or parallelism.mode=hybrid",
                     degree, ranks));
+  }
+  if (is_hybrid && (degree == -1 || ranks % degree != 0)) {
+    const std::int64_t wanted = degree == -1 ? std::max<std::int64_t>(1, ranks / 2) : degree;
+    reasons.push_back(
+        fmt::format("parallelism.mode hybrid wants a data_parallel_shard_degree that divides the {} learner ranks, "
+                    "not {}\n"
+                    "      fix: parallelism.data_parallel_shard_degree={}, or parallelism.mode=zero3",
+                    ranks, degree, largest_divisor_up_to(ranks, wanted)));
   }
   return batch;
 }

@@ -21,6 +21,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 struct Elements {
   std::int64_t trained = 0, frozen = 0;             // of this rank's shards
   std::int64_t largest = 0, largest_trained = 0;    // padded units of the chain
+  std::int64_t largest_trained_shard = 0;           // of one unit
   std::int64_t all = 0, all_trained = 0;            // padded units of the chain, together
   std::int64_t replicated = 0;                      // padded, whole
   std::int64_t chain_units = 0, trained_units = 0;  // of the chain
@@ -31,6 +32,7 @@ Elements count_elements(const ModelCost& cost, std::int64_t world) {
   for (const UnitCost& unit : cost.units) {
     const std::int64_t padded = padded_numel(unit.numels, world);
     (unit.trainable ? elements.trained : elements.frozen) += padded / world;
+    if (unit.trainable) elements.largest_trained_shard = std::max(elements.largest_trained_shard, padded / world);
     if (unit.replicated) {
       elements.replicated += padded;
       continue;
@@ -75,22 +77,34 @@ std::int64_t state_bytes_per_param(const JobConfig& job) {
   return saved_bytes_per_param(job) + kGradientBytes + copy;
 }
 
+std::int64_t offloaded_bytes_per_param(const JobConfig& job) {
+  return saved_bytes_per_param(job) - (job.precision.param == "bf16" ? 0 : kGradientBytes);
+}
+
 namespace {
 
+struct BlockBytes {
+  std::int64_t memory = 0, offloaded = 0;
+};
+
 /// What the blocks keep, and what one of them works in. The last block is of the lowest level.
-std::int64_t block_bytes(const JobConfig& job, const ModelCost& cost) {
-  if (cost.blocks == 0) return 0;
+BlockBytes block_bytes(const JobConfig& job, const ModelCost& cost) {
+  if (cost.blocks == 0) return {};
   const BlockCounts counts = block_counts(job.activation_checkpoint, cost.blocks);
-  std::int64_t kept = 0, workspace = 0;
+  std::int64_t kept = 0, largest = 0, workspace = 0;
   bool has_last = false;
   for (std::size_t level = 0; level < counts.size(); ++level) {
     if (counts[level] == 0) continue;
     const LevelCost& block = cost.levels[level];
     kept += counts[level] * block.kept_bytes + (has_last ? 0 : block.last_kept_bytes - block.kept_bytes);
+    largest = std::max(largest, block.kept_bytes);
     workspace = std::max(workspace, block.workspace_bytes);
     has_last = true;
   }
-  return (kept + workspace) * job.training.micro_batch_size / cost.level_samples;
+  const auto scaled = [&](std::int64_t all) { return all * job.training.micro_batch_size / cost.level_samples; };
+  if (!job.offload.activations) return {.memory = scaled(kept + workspace), .offloaded = 0};
+  return {.memory = scaled(std::min<std::int64_t>(cost.blocks, kStashSlots) * largest + workspace),
+          .offloaded = scaled(kept)};
 }
 
 }  // namespace
@@ -101,8 +115,9 @@ std::int64_t gradient_slots(const JobConfig& job, const ModelCost& cost, std::in
   return world > 1 || wanted >= count_elements(cost, world).trained_units ? wanted : 1;
 }
 
-MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world,
+MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t ranks,
                            std::int64_t slots_in_feed) {
+  const std::int64_t world = sharing_ranks(job.parallelism, ranks);
   const Elements elements = count_elements(cost, world);
   const std::int64_t param_bytes = gathered_bytes_per_param(job);
   const bool is_alone = world == 1, adds_up_whole = !is_alone && job.parallelism.mode == "zero1";
@@ -112,7 +127,8 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
   const std::int64_t slots = keeps_all ? elements.all : job.parallelism.param_slots * elements.largest;
   // a rank that is alone reads its shards in place
   table.param_slot_bytes = is_alone ? 0 : (slots + elements.replicated) * param_bytes;
-  const std::int64_t staging = is_alone ? 0 : std::max(elements.largest_trained, elements.replicated);
+  std::int64_t staging = is_alone ? 0 : std::max(elements.largest_trained, elements.replicated);
+  if (ranks > world) staging = std::max(staging, ranks / world * elements.largest_trained_shard);
   table.grad_slot_bytes =
       (gradient_slots(job, cost, world) * elements.largest_trained + elements.replicated + staging) * kGradientBytes;
   if (adds_up_whole) {
@@ -120,7 +136,14 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
     table.grad_slot_bytes += elements.all_trained * kGradientBytes;
     table.shard_bytes -= elements.all_trained / world * kGradientBytes;
   }
-  table.activation_bytes = job.training.micro_batch_size * cost.activation_bytes_per_sample + block_bytes(job, cost);
+  const BlockBytes blocks = block_bytes(job, cost);
+  table.activation_bytes = job.training.micro_batch_size * cost.activation_bytes_per_sample + blocks.memory;
+  table.offload_bytes = blocks.offloaded;
+  if (job.offload.states) {
+    const std::int64_t offloaded = offloaded_bytes_per_param(job);
+    table.offload_bytes += elements.trained * offloaded;
+    table.shard_bytes += (2 * elements.largest_trained_shard - elements.trained) * offloaded;
+  }
   table.encoder_bytes = cost.encoder_bytes;
   table.snapshot_bytes = elements.trained * saved_bytes_per_param(job);
   table.feed_bytes = slots_in_feed * cost.sample_bytes;

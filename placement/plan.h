@@ -100,13 +100,14 @@ struct MemoryTable {
   std::int64_t encoder_bytes = 0;
   std::int64_t snapshot_bytes = 0;  ///< checkpoint arena
   std::int64_t feed_bytes = 0;      ///< arena of slots
+  std::int64_t offload_bytes = 0;   ///< states and activations in files; then the checkpoint arena is one too
   std::int64_t margin_bytes = 0;    ///< on devices: 6 % of the engine's bytes for fragmentation, driver and collectives
   /// What the engine holds: on the rank's device, or in host memory on a node without devices.
   std::int64_t engine_bytes() const {
     return shard_bytes + param_slot_bytes + grad_slot_bytes + activation_bytes + encoder_bytes + margin_bytes;
   }
-  /// Shared arenas, always in host memory.
-  std::int64_t arena_bytes() const { return snapshot_bytes + feed_bytes; }
+  /// Shared arenas in host memory.
+  std::int64_t arena_bytes() const { return (offload_bytes > 0 ? 0 : snapshot_bytes) + feed_bytes; }
   std::int64_t total() const { return engine_bytes() + arena_bytes(); }
 };
 

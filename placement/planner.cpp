@@ -125,6 +125,8 @@ std::string other_changes(const JobConfig& job, const ModelCost& cost, const Pla
     try_change("precision.param=bf16", [](JobConfig& j) { j.precision.param = "bf16"; });
   if (job.parallelism.param_slots > 2)
     try_change("parallelism.param_slots=2", [](JobConfig& j) { j.parallelism.param_slots = 2; });
+  if (!job.offload.states && job.job.kind == JobKind::sft)
+    try_change("offload.states=true", [](JobConfig& j) { j.offload.states = true; });
   if (job.data.prefetch_batches > 1)
     try_change("data.prefetch_batches=1", [](JobConfig& j) { j.data.prefetch_batches = 1; });
   const std::string devices = more_devices(job, cost, plan);
@@ -218,7 +220,7 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.recompute_counts = job.activation_checkpoint.counts;
   if (plan.recompute_counts.empty()) plan.activation_checkpoint = job.activation_checkpoint.mode;
   fill_memory(job, cost, plan);
-  plan.disk_bytes_per_checkpoint = plan.learner_memory.snapshot_bytes * ranks;
+  plan.disk_bytes_per_checkpoint = plan.learner_memory.snapshot_bytes * sharing_ranks(job.parallelism, ranks);
   plan.feed_slots = feed_slots(job, plan.batch);
   plan.sample_bytes = cost.sample_bytes;
   plan.decoder_memory_bytes = cost.decoder_bytes;

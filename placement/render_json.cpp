@@ -59,6 +59,7 @@ json content(const Plan& plan) {
   if (plan.frozen_parameters != 0) all["frozen_parameters"] = plan.frozen_parameters;
   // what older plans do not have stands only where it differs, so that their plan_id is still theirs
   if (plan.activation_checkpoint != "full") all["activation_checkpoint"] = plan.activation_checkpoint;
+  if (plan.learner_memory.offload_bytes != 0) all["offload_bytes"] = plan.learner_memory.offload_bytes;
   if (plan.sharding != "zero3") all["sharding"] = plan.sharding;
   if (!plan.recompute_counts.empty()) all["recompute_counts"] = plan.recompute_counts;
   if (!plan.products.empty()) all["products"] = plan.products;
@@ -118,6 +119,7 @@ Plan plan_from(const json& j) {
   plan.collective = j.at("collective");
   j.at("batch").get_to(plan.batch);
   j.at("learner_memory").get_to(plan.learner_memory);
+  plan.learner_memory.offload_bytes = j.value("offload_bytes", std::int64_t{0});
   plan.parameters = j.at("parameters");
   plan.frozen_parameters = j.value("frozen_parameters", std::int64_t{0});
   plan.activation_checkpoint = j.value("activation_checkpoint", plan.activation_checkpoint);

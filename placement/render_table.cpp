@@ -14,6 +14,7 @@
 #include "placement/rl_shape.h"
 #include "placement/roles.h"
 #include "placement/seats.h"
+#include "placement/sharding.h"
 
 namespace troupe::placement {
 
@@ -99,15 +100,16 @@ std::string state_note(const Plan& plan, const JobConfig& job) {
       fmt::format("{} params x {} B (fp32 weight, grad, {}{}{})",
                   format_count(plan.parameters - plan.frozen_parameters), state_bytes_per_param(job), moments,
                   job.ema.decay > 0 ? ", average" : "", job.precision.param == "bf16" ? ", bf16 copy" : "");
-  if (!trains_adapters(plan)) return fmt::format("{} / {}", trained, plan.batch.data_ranks);
+  const std::int64_t sharing = sharing_ranks(job.parallelism, plan.batch.data_ranks);
+  if (!trains_adapters(plan)) return fmt::format("{} / {}", trained, sharing);
   return fmt::format("({} frozen params x {} B + {}) / {}", format_count(plan.frozen_parameters),
-                     gathered_bytes_per_param(job), trained, plan.batch.data_ranks);
+                     gathered_bytes_per_param(job), trained, sharing);
 }
 
 // What is whole on every rank.
 std::string gathered_note(const Plan& plan, const JobConfig& job) {
   // a rank that is alone reads its shards in place
-  const bool is_alone = plan.batch.data_ranks == 1;
+  const bool is_alone = sharing_ranks(job.parallelism, plan.batch.data_ranks) == 1;
   if (plan.sharding == "zero1") return "zero1: all params and grads";
   if (plan.sharding == "zero2") return fmt::format("zero2: all params, {} grad slots", job.parallelism.grad_slots);
   const std::int64_t slots = is_alone ? 0 : job.parallelism.param_slots;
@@ -129,9 +131,13 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
                   gathered_note(plan, job), format_bytes(m.encoder_bytes)),
       fmt::format("+ activations {} (recompute {}, mbs {})", format_bytes(m.activation_bytes), recompute_text(plan),
                   plan.batch.micro)};
-  const std::string arenas =
-      fmt::format("feed {} ({} slots x {}) + snapshot {} ({})", format_bytes(m.feed_bytes), plan.feed_slots,
-                  format_bytes(plan.sample_bytes), format_bytes(m.snapshot_bytes), saved_note(plan, job));
+  std::string arenas = fmt::format("feed {} ({} slots x {})", format_bytes(m.feed_bytes), plan.feed_slots,
+                                   format_bytes(plan.sample_bytes));
+  if (m.offload_bytes == 0)
+    arenas += fmt::format(" + snapshot {} ({})", format_bytes(m.snapshot_bytes), saved_note(plan, job));
+  if (m.offload_bytes > 0)
+    notes.push_back(fmt::format("offloaded to disk: {} + snapshot {}", format_bytes(m.offload_bytes),
+                                format_bytes(m.snapshot_bytes)));
   if (devices) {
     const auto& node = plan.nodes[static_cast<std::size_t>(actors.front()->node)];
     const std::int64_t memory = node.devices[static_cast<std::size_t>(actors.front()->devices.front())].memory_bytes;

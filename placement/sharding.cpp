@@ -4,6 +4,13 @@
 
 namespace troupe::placement {
 
+std::int64_t sharing_ranks(const ParallelismConfig& parallelism, std::int64_t ranks) {
+  const std::int64_t degree = parallelism.data_parallel_shard_degree;
+  // another degree is one of the reasons that there is no plan
+  const bool is_hybrid = parallelism.mode == "hybrid" && degree >= 1 && ranks % degree == 0;
+  return is_hybrid ? degree : ranks;
+}
+
 bool keeps_parameters(const ParallelismConfig& parallelism) {
   return parallelism.mode == "zero1" || parallelism.mode == "zero2";
 }

@@ -7,6 +7,9 @@
 
 namespace troupe::placement {
 
+/// Learner ranks that share one copy of the parameters: all, or data_parallel_shard_degree in mode hybrid.
+std::int64_t sharing_ranks(const ParallelismConfig& parallelism, std::int64_t ranks);
+
 /// Whether every rank keeps all parameters whole: parallelism.mode zero1 and zero2 of a decided job.
 bool keeps_parameters(const ParallelismConfig& parallelism);
 

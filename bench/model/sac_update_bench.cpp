@@ -152,7 +152,7 @@ void BM_SacEngine(benchmark::State& state) {
   options.param_slots = options.grad_slots = static_cast<int>(net->units().size());
   options.recompute = {RecomputeLevel::none};
   Engine engine(critic, options);
-  engine.attach(*collective);
+  must(engine.attach(*collective));
   engine.initialise(1);
   const auto batch = make_batch();
   for (auto _ : state) {

@@ -45,7 +45,7 @@ ShardedTrainer::ShardedTrainer(const std::shared_ptr<const Network>& network, in
     auto& rank = ranks_.emplace_back();
     rank.group = join_thread_group(group, r);
     rank.engine = std::make_unique<Engine>(network, options);
-    rank.engine->attach(*rank.group);
+    must(rank.engine->attach(*rank.group));
     must(rank.engine->load(InMemoryWeights(rank.engine->units(), weights)));
   }
 }

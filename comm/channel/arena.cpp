@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/unnamed_file.h"
 #include "comm/channel/arena_desk.h"
 
 namespace troupe::comm {
@@ -122,9 +123,18 @@ Result<Arena> Arena::create(const std::string& name, std::size_t bytes) {
   if (::fcntl(file.get(), F_ADD_SEALS, kWantedSeals | F_SEAL_SEAL) != 0) {
     return Error{Errc::resource_exhausted, fmt::format("arena {}: cannot seal the memfd: {}", name, why(errno))};
   }
+  return mapped(std::move(file), bytes, "arena " + name);
+}
 
+Result<Arena> Arena::create_on_disk(const std::string& folder, std::size_t bytes) {
+  if (bytes == 0) return Error{Errc::invalid_argument, fmt::format("arena in {}: 0 bytes asked for", folder)};
+  TROUPE_ASSIGN(FileDescriptor file, make_unnamed_file(folder, static_cast<std::int64_t>(bytes)));
+  return mapped(std::move(file), bytes, "arena in " + folder);
+}
+
+Result<Arena> Arena::mapped(FileDescriptor file, std::size_t bytes, const std::string& what) {
   Arena arena;
-  TROUPE_ASSIGN(arena.data_, map(file.get(), bytes, "arena " + name));
+  TROUPE_ASSIGN(arena.data_, map(file.get(), bytes, what));
   arena.size_ = bytes;
   arena.fd_ = std::move(file);
   return arena;
@@ -150,13 +160,19 @@ Result<Arena> Arena::attach(const std::string& handle, std::size_t expected_byte
   }
   TROUPE_ASSIGN(const FileDescriptor file, ArenaDesk::fetch(parsed.ticket));
 
-  // Another process sent it: without the seal a reader can die of SIGBUS.
-  const int seals = ::fcntl(file.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & kWantedSeals) != kWantedSeals) {
-    return Error{Errc::failed_precondition, fmt::format("arena {}: what was left there is not a sealed memfd", handle)};
-  }
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != expected_bytes) {
+  if (::fstat(file.get(), &status) != 0)
+    return Error{Errc::failed_precondition, fmt::format("arena {}: fstat: {}", handle, why(errno))};
+  // Another process sent it: in one that shrinks a reader dies of SIGBUS. A file without a name is its owner's alone.
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  const bool is_sealed = seals >= 0 && (seals & kWantedSeals) == kWantedSeals;
+  const bool is_unnamed = S_ISREG(status.st_mode) && status.st_nlink == 0 && status.st_uid == ::geteuid();
+  if (!is_sealed && (seals >= 0 || !is_unnamed)) {
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("arena {}: what was left there is neither a sealed memfd nor a file without a name", handle)};
+  }
+  if (static_cast<std::uint64_t>(status.st_size) != expected_bytes) {
     return Error{Errc::invalid_argument, fmt::format("arena {}: the file holds {} bytes; the plan wants {}", handle,
                                                      status.st_size, expected_bytes)};
   }

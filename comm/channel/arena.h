@@ -9,22 +9,26 @@
 
 namespace troupe::comm {
 
-/// Anonymous memory that processes of one user and machine share: a memfd, sealed so that nobody can shrink it under a
-/// reader. The owner creates it, publishes it at the desk of its node (arena_desk.h) and hands out handle(); others
-/// attach, and get its descriptor from there. Every mapping is read-write and stays valid until its Arena is destroyed,
-/// also after the owner has exited. Not thread-safe as an object; what several threads do to bytes() is theirs to
-/// order. The text of a handle is described in docs/channels.md.
+/// Memory that processes of one user and machine share: a memfd, sealed so that nobody can shrink it under a reader,
+/// or a file without a name on a disk. The owner creates it, publishes it at the desk of its node (arena_desk.h) and
+/// hands out handle(); others attach, and get its descriptor from there. Every mapping is read-write and stays valid
+/// until its Arena is destroyed, also after the owner has exited. Not thread-safe as an object; what several threads
+/// do to bytes() is theirs to order. The text of a handle is described in docs/channels.md.
 class Arena {
  public:
   /// Memory of exactly `bytes`, zeroed and reserved up front, so that lack of memory is an error here and not a SIGBUS
   /// later. `name` shows in /proc/<pid>/maps. Errors: invalid_argument (0 bytes), resource_exhausted.
   static Result<Arena> create(const std::string& name, std::size_t bytes);
+  /// The same in a file without a name in `folder`, for what is too large for memory: the kernel writes it out and
+  /// reads it in. Errors: invalid_argument (0 bytes), those of make_unnamed_file, resource_exhausted.
+  static Result<Arena> create_on_disk(const std::string& folder, std::size_t bytes);
   /// Lets processes attach that run on this machine as the same user, through the node's desk in `folder`; handle()
   /// says how. Again: nothing. Errors: those of ArenaDesk::leave; invalid_argument (a folder with ; in its path).
   Result<void> publish(const std::string& folder);
-  /// Maps the arena of another process (or of this one). The size comes from the caller's plan and must match the file.
-  /// Errors: invalid_argument (not a handle, or another size than expected), not_found (owner or desk gone),
-  /// failed_precondition (the file is not a sealed memfd), unavailable, deadline_exceeded (the desk).
+  /// Maps the arena of another process (or of this one). The size comes from the caller's plan and must match the
+  /// file. Errors: invalid_argument (not a handle, or another size than expected), not_found (owner or desk gone),
+  /// failed_precondition (the file is neither a sealed memfd nor this user's and without a name), unavailable,
+  /// deadline_exceeded (the desk).
   static Result<Arena> attach(const std::string& handle, std::size_t expected_bytes);
 
   /// Moving keeps every address in the memory valid; the moved-from object holds none.
@@ -44,6 +48,7 @@ class Arena {
 
  private:
   Arena() = default;
+  static Result<Arena> mapped(FileDescriptor file, std::size_t bytes, const std::string& what);
   void release() noexcept;
 
   /// The owner's: what it publishes, and its line to the desk.

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cstring>
+#include <utility>
+
 namespace troupe::model {
 namespace {
 
@@ -25,9 +28,38 @@ void UnitMemory::reserve(at::Tensor& arena, std::int64_t bytes) {
   arena = at::empty({bytes}, at::TensorOptions().dtype(at::kByte));
 }
 
+UnitMemory::UnitMemory(int slots, device::Device& device, std::string folder)
+    : slots_(slots), device_(&device), folder_(std::move(folder)) {}
+
+at::Tensor UnitMemory::kept_at(int place) {
+  const std::lock_guard lock(mutex_);
+  // a unit without a program keeps nothing here
+  const auto bytes = kept_bytes_.find(place);
+  return bytes == kept_bytes_.end() ? at::Tensor() : stashes_.at(stash_of(place)).narrow(0, 0, bytes->second);
+}
+
+Result<void> UnitMemory::stash_out(int place) {
+  const at::Tensor kept = kept_at(place);
+  if (!kept.defined()) return {};
+  auto& memory = behind_[place];
+  if (!memory || memory->bytes() < kept.numel()) {
+    TROUPE_ASSIGN(memory, device_->allocate_behind(kept.numel(), folder_));
+  }
+  std::memcpy(memory->address(), kept.const_data_ptr(), kept.nbytes());
+  return {};
+}
+
+Result<void> UnitMemory::stash_in(int place) {
+  const at::Tensor kept = kept_at(place);
+  if (kept.defined()) std::memcpy(kept.data_ptr(), behind_.at(place)->address(), kept.nbytes());
+  return {};
+}
+
 std::vector<at::Tensor>& UnitMemory::tensors(const Graph& graph, const std::shared_ptr<const Pass>& pass, int place) {
   const at::NoGradGuard no_grad;
-  auto &stash = stashes_[place], &gradient = gradients_[static_cast<std::size_t>(place % 2)];
+  const std::lock_guard lock(mutex_);
+  if (pass->stash_bytes > 0) kept_bytes_[place] = pass->stash_bytes;
+  auto &stash = stashes_[stash_of(place)], &gradient = gradients_[static_cast<std::size_t>(place % 2)];
   reserve(workspace_, pass->workspace_bytes);
   reserve(stash, pass->stash_bytes);
   reserve(gradient, pass->gradient_bytes);

@@ -6,9 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
+#include "device/device.h"
 #include "model/program/pass.h"
 
 namespace troupe::model {
@@ -16,14 +20,24 @@ namespace troupe::model {
 /// The memory of the programs of a network's units: one workspace, since units run one after the other, a stash for
 /// each place (a unit), and two input gradients, for even and odd places in turn. Grows to the largest program that
 /// asks and is used step after step: once warm, nothing is allocated. Values live until the next run that writes them;
-/// tensors keep the memory alive that they lie in. One thread at a time.
+/// tensors keep the memory alive that they lie in. One thread at a time, but for stash_out and stash_in.
 class UnitMemory {
  public:
+  UnitMemory() = default;
+  /// Places share `slots` stashes, place p has stash p mod slots; what a place keeps lies in `folder` meanwhile
+  /// (device::Device::allocate_behind). `device` outlives the memory.
+  UnitMemory(int slots, device::Device& device, std::string folder);
+
   /// The tensors of the pass' values at `place`, by id, made when first asked for; those of bound values are the
   /// caller's to set. `graph` is the pass' and lives as long as the pass. Valid until the next call.
   std::vector<at::Tensor>& tensors(const Graph& graph, const std::shared_ptr<const Pass>& pass, int place);
 
-  /// Allocated so far.
+  /// Copies what the last forward at `place` keeps out of its stash, and back. Another thread than that of the runs may
+  /// call both, ordered with what uses that stash. Errors: those of allocate_behind.
+  Result<void> stash_out(int place);
+  Result<void> stash_in(int place);
+
+  /// Allocated so far, without what lies in the folder.
   std::int64_t bytes() const;
 
  private:
@@ -33,9 +47,22 @@ class UnitMemory {
   };
   /// Makes the arena at least as large; whatever was made over it is forgotten then.
   void reserve(at::Tensor& arena, std::int64_t bytes);
+  int stash_of(int place) const { return slots_ == 0 ? place : place % slots_; }
+  /// The bytes that the last forward at a place keeps, where they are used.
+  at::Tensor kept_at(int place);
 
+  const int slots_ = 0;
+  device::Device* const device_ = nullptr;
+  const std::string folder_;
+  /// of each place; of the thread that copies
+  std::map<int, std::shared_ptr<device::Memory>> behind_;
+
+  /// guards the next two, not the bytes
+  std::mutex mutex_;
   at::Tensor workspace_;
   std::map<int, at::Tensor> stashes_;
+  /// by place
+  std::map<int, std::int64_t> kept_bytes_;
   std::array<at::Tensor, 2> gradients_;
   std::map<std::pair<const Pass*, int>, Made> made_;
 };

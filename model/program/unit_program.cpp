@@ -130,6 +130,10 @@ at::Tensor UnitProgram::forward(const UnitInputs& inputs, UnitMemory& memory, in
   return tensors[index_of(graph_.output())];
 }
 
+at::Tensor UnitProgram::result(UnitMemory& memory, int place) const {
+  return memory.tensors(graph_, forward_, place)[index_of(graph_.output())];
+}
+
 at::Tensor UnitProgram::backward(const UnitInputs& inputs, const at::Tensor& output_gradient,
                                  const UnitGradients& gradients, UnitMemory& memory, int place) const {
   const at::NoGradGuard no_grad;

@@ -51,6 +51,9 @@ class UnitProgram {
   at::Tensor backward(const UnitInputs& inputs, const at::Tensor& output_gradient, const UnitGradients& gradients,
                       UnitMemory& memory, int place) const;
 
+  /// What the last forward at `place` gave, where it lies now.
+  at::Tensor result(UnitMemory& memory, int place) const;
+
   const Graph& graph() const { return graph_; }
   const Pass& forward_pass() const { return *forward_; }
   const Pass& backward_pass() const { return *backward_; }

@@ -6,9 +6,15 @@
 
 namespace troupe::model {
 
-Arenas::Arenas(const ArenaPlan& plan, device::Device& device) {
+Result<Arenas> Arenas::make(const ArenaPlan& plan, device::Device& device, const std::string& folder) {
+  Arenas arenas;
   for (std::size_t i = 0; i <= static_cast<std::size_t>(ArenaKind::replicated_gradients); ++i)
-    memory_[i] = device.allocate(plan.bytes(static_cast<ArenaKind>(i)));
+    arenas.memory_[i] = device.allocate(plan.bytes(static_cast<ArenaKind>(i)));
+  if (const std::int64_t behind = plan.bytes(ArenaKind::offloaded); behind > 0) {
+    auto& memory = arenas.memory_[static_cast<std::size_t>(ArenaKind::offloaded)];
+    TROUPE_ASSIGN(memory, device.allocate_behind(behind, folder));
+  }
+  return arenas;
 }
 
 std::span<std::byte> Arenas::bytes(const ArenaRange& range) const {

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
+#include "base/result.h"
 #include "device/device.h"
 #include "model/step/arena_plan.h"
 
@@ -17,7 +19,8 @@ namespace troupe::model {
 /// makers own. Never moves. Views keep alive what they lie in.
 class Arenas {
  public:
-  Arenas(const ArenaPlan& plan, device::Device& device);
+  /// `folder`: of what is offloaded (device::Device::allocate_behind). Errors: those of that call.
+  static Result<Arenas> make(const ArenaPlan& plan, device::Device& device, const std::string& folder);
 
   std::span<std::byte> bytes(const ArenaRange& range) const;
   std::span<float> floats(const ArenaRange& range) const;
@@ -27,6 +30,7 @@ class Arenas {
   std::int64_t size(ArenaKind arena) const;
 
  private:
+  Arenas() = default;
   /// by ArenaKind
   std::array<std::shared_ptr<device::Memory>, kArenas> memory_;
 };

@@ -11,25 +11,49 @@
 
 namespace troupe::model {
 Engine::Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device)
-    : device_(device), core_(std::move(network), std::move(options)) {}
+    : device_(device), core_(std::move(network), std::move(options), device) {}
 
 Engine::~Engine() = default;
 
-void Engine::attach(Collective& collective) {
-  if (!core_.memory || collective.rank() != core_.rank || collective.world() != core_.world) {
+Result<void> Engine::attach(Collective& collective) {
+  if (executor_) run_postponed();
+  executor_.reset();
+  collective_ = nullptr;
+  TROUPE_TRY(split(collective));
+  const Collective& sharing = shard_group_ ? *shard_group_ : collective;
+  if (!core_.memory || sharing.rank() != core_.rank || sharing.world() != core_.world ||
+      core_.memory->plan.shape().replicas != core_.replicas) {
     has_state_ = false;
     parts_.clear();
     plans_.clear();
-    executor_.reset();
     core_.memory.reset();
-    core_.rank = collective.rank();
-    core_.world = collective.world();
-    core_.memory = std::make_unique<EngineMemory::Rank>(core_, device_);
+    core_.rank = sharing.rank();
+    core_.world = sharing.world();
+    TROUPE_ASSIGN(core_.memory, core_.allocate(device_));
   }
   core_.step = StepState::empty(core_.memory->plan.shape());
   discard();
-  executor_ = std::make_unique<StepExecutor>(core_, collective, device_);
+  const StepGroups groups{.all = collective,
+                          .sharing = shard_group_ ? *shard_group_ : collective,
+                          .replicas = replica_group_ ? *replica_group_ : collective};
+  executor_ = std::make_unique<StepExecutor>(core_, groups, device_);
   collective_ = &collective;
+  return {};
+}
+
+Result<void> Engine::split(Collective& collective) {
+  replica_group_.reset();
+  shard_group_.reset();
+  core_.replica = 0;
+  const int sharing = core_.options.sharing_ranks == 0 ? collective.world() : core_.options.sharing_ranks;
+  if (collective.world() % sharing != 0)
+    return Error{Errc::invalid_argument, fmt::format("{} ranks are no multiple of {}", collective.world(), sharing)};
+  core_.replicas = collective.world() / sharing;
+  if (core_.replicas == 1) return {};
+  core_.replica = collective.rank() / sharing;
+  TROUPE_ASSIGN(shard_group_, collective.split(core_.replica));
+  TROUPE_ASSIGN(replica_group_, collective.split(collective.rank() % sharing));
+  return {};
 }
 
 ObjectivePlan& Engine::plan_of(const Network* objective) {
@@ -53,6 +77,8 @@ Result<void> Engine::check_ready(const char* what) const {
 Error Engine::give_up(Error error) {
   // peers that wait for this rank need not wait for their deadline
   if (auto* group = collective_.exchange(nullptr)) group->abort(error.message());
+  // some of it may have run
+  if (has_postponed()) has_state_ = false;
   core_.step = StepState::empty(core_.memory->plan.shape());
   discard();
   return error;
@@ -67,6 +93,7 @@ Result<void> Engine::run(const ObjectivePlan* plan, PartKind kind, const std::ve
     build(builder);
     known = parts_.emplace(std::move(key), Part{builder.operations(), builder.state()}).first;
   }
+  if (has_postponed()) std::tie(call.vote, call.rates) = last_commit_;
   TROUPE_TRY(executor_->run(known->second.operations, call));
   core_.step = known->second.after;
   return {};
@@ -138,13 +165,17 @@ void Engine::update(const std::map<std::size_t, double>& rates, const StepVote& 
   TROUPE_CHECK(vote.group_squares.size() == core_.groups.size(), "the vote is this engine's");
   std::vector<bool> units(core_.units.size(), false);
   ++core_.updates;
+  core_.counts.whole_steps = 0;
   for (const auto& [group, lr] : rates) {
     core_.groups.set_updates(group, core_.groups.updates(group) + 1);
     for (const std::size_t u : core_.groups.units_of(group)) units[u] = true;
   }
   StepCall call{.vote = vote, .rates = rates};
-  const auto build = [&](StepBuilder& builder) { builder.update(units); };
+  const auto build = [&](StepBuilder& builder) {
+    core_.options.lazy_optimizer ? builder.postpone_update(units) : builder.update(units);
+  };
   run(nullptr, PartKind::update, units, build, call).value();  // nothing in it can fail
+  if (has_postponed()) last_commit_ = {vote, rates};
   discard();
 }
 
@@ -160,6 +191,18 @@ void Engine::estimate_curvature(double factor, const StepVote& vote) {
   const auto build = [&](StepBuilder& builder) { builder.curvature(units); };
   run(nullptr, PartKind::curvature, units, build, call).value();  // nothing in it can fail
   discard();
+}
+
+bool Engine::has_postponed() const {
+  return std::find(core_.step.postponed.begin(), core_.step.postponed.end(), true) != core_.step.postponed.end();
+}
+
+void Engine::run_postponed() {
+  if (!has_postponed()) return;
+  StepCall call;
+  run(
+      nullptr, PartKind::postponed, {}, [](StepBuilder& builder) { builder.run_postponed(); }, call)
+      .value();  // nothing in it can fail
 }
 
 void Engine::average(double tau, const std::vector<std::string>& targets) {
@@ -191,12 +234,13 @@ std::size_t Engine::unit_index(std::string_view name) const {
 }
 
 std::map<std::string, std::int64_t> Engine::bytes() const {
-  std::map<std::string, std::int64_t> bytes = {{"shards", 0}, {"slots", 0}, {"gradients", 0}};
+  std::map<std::string, std::int64_t> bytes = {{"shards", 0}, {"offloaded", 0}, {"slots", 0}, {"gradients", 0}};
   if (!core_.memory) return bytes;
   const auto size = [&](ArenaKind arena) { return core_.memory->arenas.size(arena); };
-  for (auto arena = ArenaKind::master; arena <= ArenaKind::frozen;
+  for (auto arena = ArenaKind::master; arena <= ArenaKind::state_slots;
        arena = static_cast<ArenaKind>(static_cast<int>(arena) + 1))
     bytes["shards"] += size(arena);
+  bytes["offloaded"] = size(ArenaKind::offloaded);
   bytes["slots"] = size(ArenaKind::slots) + size(ArenaKind::replicated);
   bytes["gradients"] =
       size(ArenaKind::gradient_slots) + size(ArenaKind::replicated_gradients) + size(ArenaKind::staging);

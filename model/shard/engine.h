@@ -67,8 +67,9 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Joins a group, which must outlive its use here. Allocates for (rank, world) if they changed, which loses the
-  /// state; else keeps it.
-  void attach(Collective& collective);
+  /// state; else keeps it. With replicas an operation of all ranks. Errors, after which there is no group: those of
+  /// Arenas::make and Collective::split, invalid_argument (the ranks are no multiple of EngineOptions::sharing_ranks).
+  Result<void> attach(Collective& collective);
   /// Values of step 0, a function of the seed and the parameters' names; target networks are copies of what they
   /// follow, averages of the masters; moments zero, updates 0.
   void initialise(std::uint64_t seed);
@@ -89,6 +90,7 @@ class Engine {
   /// accumulated gradient g times
   ///     min(1, clip_grad_norm / (norm + 1e-6))
   /// of its clip set; `vote` must be finite. Local: no rank waits for another.
+  /// With EngineOptions::lazy_optimizer the work is done by whatever reads the state next.
   void commit(double lr, const StepVote& vote);
   /// The same of the named groups alone, each at its learning rate. The others keep parameters, moments and updates bit
   /// for bit; their gradients are forgotten. A group whose units no objective trained in this step is updated with
@@ -112,7 +114,8 @@ class Engine {
   /// This rank's shards of the named units for publication, not copied: masters, or the values of a frozen unit that is
   /// gathered in f32. Rank r has elements [r * n, (r + 1) * n) of a unit's flat buffer, n =
   /// layouts()[u].shard(world()). They change with the next commit, average or load.
-  std::vector<std::span<const float>> published(const std::vector<std::string>& names) const;
+  /// Not with offloaded masters.
+  std::vector<std::span<const float>> published(const std::vector<std::string>& names);
   /// Whole values of units on this rank by unit name, f32, owned by the result; no leaves. All ranks must call it.
   Result<std::map<std::string, ParamView>> gather_views(const std::vector<std::string>& names);
 
@@ -121,19 +124,23 @@ class Engine {
   /// little-endian f32, and moments in
   /// EngineOptions::moment_dtype (docs/learner-engine.md).
   std::size_t snapshot_bytes() const;
-  void snapshot(std::span<std::byte> out) const;
+  void snapshot(std::span<std::byte> out);
   /// This rank's shard of a frozen unit where it lies, 1-D, in the dtype that is gathered. Valid until an
   /// attach() with another rank or world.
   const at::Tensor& frozen_shard(std::size_t unit) const;
 
   /// Of this rank since it has a state.
-  const OptimizerCounts& counts() const noexcept { return core_.counts; }
+  OptimizerCounts counts() const noexcept { return core_.replica == 0 ? core_.counts : OptimizerCounts(); }
   /// Commits behind this state, of whatever groups.
   std::int64_t updates() const noexcept { return core_.updates; }
   /// Of each unit group.
   std::map<std::string, std::int64_t> group_updates() const;
+  /// Among those that share the parameters: all of the group, or those of this replica
+  /// (EngineOptions::sharing_ranks).
   int rank() const noexcept { return core_.rank; }
   int world() const noexcept { return core_.world; }
+  /// Replicas have the same state.
+  int replica() const noexcept { return core_.replica; }
   const Network& network() const noexcept { return *core_.network; }
   /// What has state: the chain's units, and after them the replicated parameters, if any (state_units).
   const std::vector<UnitSpec>& units() const noexcept { return core_.units; }
@@ -142,7 +149,8 @@ class Engine {
   /// Of units().
   const std::vector<FlatLayout>& layouts() const noexcept { return core_.layouts; }
   std::uint64_t layout_hash() const noexcept { return core_.layout_hash; }
-  /// Bytes allocated: "shards" (master, m, v, ema, accumulator, bf16 copy, frozen values, target networks), "slots"
+  /// Bytes allocated: "shards" (master, m, v, ema, accumulator, bf16 copy, frozen values, target networks, slots for
+  /// offloaded states), "offloaded" (behind the device's own memory), "slots"
   /// (parameter slots, replicated parameters) and "gradients" (gradient slots, gradients of the replicated parameters,
   /// what the ranks sent of one unit's).
   std::map<std::string, std::int64_t> bytes() const;
@@ -156,16 +164,20 @@ class Engine {
     std::vector<Op> operations;
     StepState after;
   };
-  enum class PartKind : std::uint8_t { micro_batch, forward, vote, curvature, update, average };
+  enum class PartKind : std::uint8_t { micro_batch, forward, vote, curvature, update, postponed, average };
   /// Which objective (null: none), which kind of call, of which units, and from what the buffers hold.
   using PartKey = std::tuple<const ObjectivePlan*, PartKind, std::vector<bool>, StepState>;
 
+  Result<void> split(Collective& collective);
   Result<void> check_ready(const char* what) const;
   ObjectivePlan& plan_of(const Network* objective);
   /// Runs a part, which `build` writes where it is not known yet.
   Result<void> run(const ObjectivePlan* plan, PartKind kind, const std::vector<bool>& units,
                    const std::function<void(StepBuilder&)>& build, StepCall& call);
   void update(const std::map<std::size_t, double>& rates, const StepVote& vote);
+  bool has_postponed() const;
+  /// Runs what a commit has left for later.
+  void run_postponed();
   Error give_up(Error error);
   void start_from(std::int64_t updates);
 
@@ -176,7 +188,11 @@ class Engine {
   std::map<PartKey, Part> parts_;
 
   std::atomic<Collective*> collective_{nullptr};
+  /// with replicas: those that share the parameters, and those that hold the same shard
+  std::unique_ptr<Collective> shard_group_, replica_group_;
   std::unique_ptr<StepExecutor> executor_;
+  /// vote and rates of the last commit, while something of it is postponed
+  std::pair<StepVote, std::map<std::size_t, double>> last_commit_;
   bool has_state_ = false;
   /// a micro-batch has been accumulated since the last step
   bool is_open_ = false;

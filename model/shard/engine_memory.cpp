@@ -36,14 +36,16 @@ std::vector<std::optional<std::size_t>> find_sources(const std::vector<UnitSpec>
 
 }  // namespace
 
-EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOptions with_options)
+EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOptions with_options,
+                           device::Device& device)
     : network(std::move(with_network)),
       options(std::move(with_options)),
       units(state_units(network->units())),
       layouts(layouts_of(units)),
       layout_hash(hash_of(layouts)),
       groups(units, {.adamw = options.adamw, .clip_grad_norm = options.clip_grad_norm}, options.groups),
-      source_of(find_sources(units)) {
+      source_of(find_sources(units)),
+      unit_memory(options.offload.stash_slots, device, options.offload.folder) {
   TROUPE_CHECK(network->units().size() >= 2, "a network has a prologue and an epilogue");
   TROUPE_CHECK(options.moment_dtype == at::kFloat || options.moment_dtype == at::kBFloat16, "moments are f32 or bf16");
   TROUPE_CHECK(!options.sophia || options.moment_dtype == at::kFloat, "momentum and curvature are f32");
@@ -55,6 +57,7 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
 StepShape EngineMemory::shape_for(int ranks) const {
   StepShape shape{.rank = rank,
                   .world = ranks,
+                  .replicas = replicas,
                   .units = {},
                   .chain = static_cast<int>(network->units().size()),
                   .param_bytes = options.param_dtype == at::kBFloat16 ? 2 : 4,
@@ -62,7 +65,9 @@ StepShape EngineMemory::shape_for(int ranks) const {
                   .keeps_average = options.ema_decay > 0,
                   .param_slots = options.param_slots,
                   .grad_slots = options.whole_gradients ? 1 : options.grad_slots,
-                  .whole_gradients = options.whole_gradients};
+                  .whole_gradients = options.whole_gradients,
+                  .offloads_states = options.offload.states,
+                  .stash_slots = options.offload.stash_slots};
   for (std::size_t u = 0; u < units.size(); ++u) {
     shape.units.push_back({.name = units[u].name,
                            .padded = layouts[u].padded(ranks),
@@ -78,9 +83,15 @@ StepShape EngineMemory::shape_for(int ranks) const {
   return shape;
 }
 
-EngineMemory::Rank::Rank(const EngineMemory& engine, device::Device& device)
-    : plan(engine.shape_for(engine.world)),
-      arenas(plan, device),
+Result<std::unique_ptr<EngineMemory::Rank>> EngineMemory::allocate(device::Device& device) const {
+  ArenaPlan plan(shape_for(world));
+  TROUPE_ASSIGN(Arenas arenas, Arenas::make(plan, device, options.offload.folder));
+  return std::make_unique<Rank>(*this, std::move(plan), std::move(arenas));
+}
+
+EngineMemory::Rank::Rank(const EngineMemory& engine, ArenaPlan with_plan, Arenas with_arenas)
+    : plan(std::move(with_plan)),
+      arenas(std::move(with_arenas)),
       store(plan, arenas),
       views(engine.network->units(), engine.layouts, plan, arenas) {
   for (const FlatLayout& layout : engine.layouts)

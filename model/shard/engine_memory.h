@@ -22,7 +22,7 @@ namespace troupe::model {
 struct EngineMemory {
   /// What a (rank, world) has allocated.
   struct Rank {
-    Rank(const EngineMemory& engine, device::Device& device);
+    Rank(const EngineMemory& engine, ArenaPlan with_plan, Arenas with_arenas);
 
     ArenaPlan plan;
     Arenas arenas;
@@ -32,10 +32,13 @@ struct EngineMemory {
     std::vector<std::vector<UpdateInterval>> intervals;
   };
 
-  EngineMemory(std::shared_ptr<const Network> with_network, EngineOptions with_options);
+  /// `device` outlives it.
+  EngineMemory(std::shared_ptr<const Network> with_network, EngineOptions with_options, device::Device& device);
 
   /// For that many ranks.
   StepShape shape_for(int ranks) const;
+  /// What this (rank, world) needs. Errors: those of Arenas::make.
+  Result<std::unique_ptr<Rank>> allocate(device::Device& device) const;
 
   const std::shared_ptr<const Network> network;
   EngineOptions options;
@@ -47,7 +50,10 @@ struct EngineMemory {
   /// of a target network: the unit that it follows
   std::vector<std::optional<std::size_t>> source_of;
 
+  /// among those that share the parameters
   int rank = 0, world = 0;
+  /// which replica of how many
+  int replica = 0, replicas = 1;
   /// null before the first attach
   std::unique_ptr<Rank> memory;
   /// what its buffers hold

@@ -15,6 +15,16 @@
 
 namespace troupe::model {
 
+/// What lies behind a device's own memory while it is not used: on cores in files in a folder.
+struct OffloadOptions {
+  /// moments, and masters that are not what is gathered, between their updates
+  bool states = false;
+  /// what blocks with a program keep, from their forward to their backward, but for that many blocks; 0: nothing of it.
+  /// At least 2: a block and the one before it, whose result it reads; 3: and the next to come.
+  int stash_slots = 0;
+  std::string folder = {};
+};
+
 /// What does not change while an engine lives. All ranks have the same.
 struct EngineOptions {
   /// kFloat or kBFloat16: what is gathered and computed with
@@ -26,6 +36,13 @@ struct EngineOptions {
   /// Gradients are added up whole on every rank and summed over the ranks once a step (ZeRO-1, arXiv:1910.02054); not
   /// with a manual backward.
   bool whole_gradients = false;
+  OffloadOptions offload = {};
+  /// An update runs just before the unit's values are used the next time (StepBuilder::postpone_update). Changes no
+  /// bit.
+  bool lazy_optimizer = false;
+  /// Ranks that share one copy of the parameters, in order; 0: all. Fewer (hybrid sharding, arXiv:2304.11277 section
+  /// 3.2.2): each such replica shards and sums as if it were alone, and once a step the replicas' sums are added up.
+  int sharing_ranks = 0;
   /// largest norm of the global gradient; 0: off
   double clip_grad_norm = 1.0;
   /// What backward runs again, of the units in order; the last one counts for all behind it too. At least one.

@@ -73,8 +73,9 @@ std::size_t Engine::snapshot_bytes() const {
   return core_.memory ? static_cast<std::size_t>(core_.memory->plan.bytes(ArenaKind::snapshot)) : 0;
 }
 
-void Engine::snapshot(std::span<std::byte> out) const {
+void Engine::snapshot(std::span<std::byte> out) {
   TROUPE_CHECK(has_state_ && out.size() == snapshot_bytes(), "a snapshot goes into exactly snapshot_bytes()");
+  run_postponed();
   StepBuilder builder(core_.memory->plan, core_.step);
   builder.snapshot();
   StepCall call{.snapshot = out};
@@ -87,8 +88,9 @@ const at::Tensor& Engine::frozen_shard(std::size_t unit) const {
   return core_.memory->store.gather_source(unit);
 }
 
-std::vector<std::span<const float>> Engine::published(const std::vector<std::string>& names) const {
+std::vector<std::span<const float>> Engine::published(const std::vector<std::string>& names) {
   TROUPE_CHECK(has_state_, "there is a state to publish");
+  run_postponed();
   std::vector<std::span<const float>> shards;
   for (const auto& name : names) shards.push_back(core_.memory->store.values(unit_index(name)));
   return shards;
@@ -96,6 +98,7 @@ std::vector<std::span<const float>> Engine::published(const std::vector<std::str
 
 Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<std::string>& names) {
   TROUPE_TRY(check_ready("gather_views"));
+  run_postponed();
   std::map<std::string, ParamView> views;
   for (const auto& name : names) {
     const std::size_t unit = unit_index(name);
@@ -103,9 +106,9 @@ Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<
     core_.memory->store.read(StateKind::master, unit,
                              {shard.data_ptr<float>(), static_cast<std::size_t>(shard.numel())});
     const at::Tensor full = at::empty({core_.layouts[unit].padded(core_.world)}, at::kFloat);
-    const auto arrived =
-        collective_.load()->all_gather({static_cast<std::byte*>(full.data_ptr()), full.nbytes()},
-                                       {static_cast<const std::byte*>(shard.data_ptr()), shard.nbytes()});
+    const auto arrived = (shard_group_ ? *shard_group_ : *collective_.load())
+                             .all_gather({static_cast<std::byte*>(full.data_ptr()), full.nbytes()},
+                                         {static_cast<const std::byte*>(shard.data_ptr()), shard.nbytes()});
     if (!arrived) return give_up(arrived.error().with("gather_views"));
     views[name] = views_of(core_.layouts[unit], full, /*leaves=*/false);
   }

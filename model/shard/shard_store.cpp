@@ -45,7 +45,7 @@ void ShardStore::write(StateKind kind, std::size_t unit, std::span<const float> 
   // from_blob takes a pointer to what it may not change
   const auto source = at::from_blob(const_cast<float*>(values.data()), {elements(unit)}, at::kFloat);
   kind_tensor(kind, unit).copy_(source);
-  if (kind == StateKind::master) refresh(unit);
+  if (kind == StateKind::master && keep(unit) != UnitKeep::frozen) refresh(unit, state(kind, unit));
 }
 
 void ShardStore::read(StateKind kind, std::size_t unit, std::span<float> out) const {
@@ -53,9 +53,9 @@ void ShardStore::read(StateKind kind, std::size_t unit, std::span<float> out) co
   at::from_blob(out.data(), {elements(unit)}, at::kFloat).copy_(kind_tensor(kind, unit));
 }
 
-void ShardStore::refresh(std::size_t unit) {
-  if (param_dtype_ == at::kFloat || keep(unit) == UnitKeep::frozen) return;
-  convert_out(sources_[unit], kind_tensor(StateKind::master, unit));
+void ShardStore::refresh(std::size_t unit, std::span<float> master) {
+  if (param_dtype_ == at::kFloat) return;
+  convert_out(sources_[unit], at::from_blob(master.data(), {elements(unit)}, at::kFloat));
 }
 
 }  // namespace troupe::model

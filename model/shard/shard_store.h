@@ -26,7 +26,8 @@ class ShardStore {
   /// ArenaPlan::kinds.
   std::span<const StateKind> kinds(std::size_t unit) const { return plan_.kinds(static_cast<int>(unit)); }
 
-  /// Of a trained unit; the master of an averaged one too. T is what it is kept in, float or simd::Bf16.
+  /// Where it is kept. Of a trained unit; the master of an averaged one too. T is what it is kept in, float or
+  /// simd::Bf16.
   template <class T = float>
   std::span<T> state(StateKind kind, std::size_t unit) const {
     check_width(kind, unit, sizeof(T));
@@ -46,8 +47,8 @@ class ShardStore {
 
   /// What an all-gather of the unit sends: the frozen values, the bf16 copy, or the master itself. 1-D.
   const at::Tensor& gather_source(std::size_t unit) const { return sources_[unit]; }
-  /// Rewrites the bf16 copy of a unit from its master; nothing to do in f32, or of a frozen unit.
-  void refresh(std::size_t unit);
+  /// Rewrites the bf16 copy of a unit from its master; nothing to do in f32.
+  void refresh(std::size_t unit, std::span<float> master);
 
  private:
   UnitKeep keep(std::size_t unit) const { return plan_.shape().units[unit].keep; }

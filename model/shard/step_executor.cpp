@@ -26,13 +26,15 @@ Error network_error(const std::exception& e) {
 
 }  // namespace
 
-StepExecutor::StepExecutor(EngineMemory& core, Collective& collective, device::Device& device)
-    : core_(core), collective_(collective), device_(device), squares_(core.groups.size()) {
+StepExecutor::StepExecutor(EngineMemory& core, StepGroups groups, device::Device& device)
+    : core_(core), groups_(groups), device_(device), squares_(core.groups.size()) {
   for (const auto stream : {OpStream::compute, OpStream::optimizer, OpStream::copy})
     streams_[static_cast<std::size_t>(stream)] = device.make_stream(device::StreamUse::compute);
   // one collective, hence one stream for both gathers and exchanges: all ranks call it in one order
+  if (core_.memory->plan.shape().offloads())
+    streams_[static_cast<std::size_t>(OpStream::offload)] = device.make_stream(device::StreamUse::transfer);
   auto& transfers = streams_[static_cast<std::size_t>(OpStream::gather)];
-  if (collective.world() == 1) {
+  if (groups.all.world() == 1) {
     transfers = device.make_stream(device::StreamUse::compute);
     return;
   }
@@ -67,14 +69,15 @@ Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
     if (done || !result) continue;
     // before the next stream is waited for, so that it need not wait for peers
     result = std::move(done);
-    collective_.abort(result.error().message());
+    groups_.all.abort(result.error().message());
   }
   return result;
 }
 
 void StepExecutor::wait_for(const Op& awaited, device::Event& event, device::Stream& stream) {
   // a stream of transfers waits on its own thread, and its operations' spans are there
-  if (&stream == streams_[static_cast<std::size_t>(OpStream::gather)].get()) return stream.wait(event);
+  for (const auto transfers : {OpStream::gather, OpStream::offload})
+    if (&stream == streams_[static_cast<std::size_t>(transfers)].get()) return stream.wait(event);
   const Span span(enum_name(awaited.kind), name_of(awaited), SpanKind::wait);
   stream.wait(event);
 }
@@ -109,8 +112,15 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
       return backward(op, call), Result<void>();
     case OpKind::network:
       return run_network(op, call), Result<void>();
+    case OpKind::stash_out:
+      return core_.unit_memory.stash_out(op.unit);
+    case OpKind::stash_in:
+      return core_.unit_memory.stash_in(op.unit);
     case OpKind::exchange:
       return exchange(op);
+    case OpKind::replicate:
+      return groups_.replicas.all_gather(rank().arenas.bytes(op.accesses.back().range),
+                                         rank().arenas.bytes(op.accesses.front().range));
     case OpKind::sum:
       return sum(op), Result<void>();
     case OpKind::add:
@@ -124,22 +134,30 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
       std::vector<std::size_t> updated;
       for (const auto& [group, rate] : call.rates) updated.push_back(group);
       call.clip = core_.groups.clip_factors(updated, call.vote.group_squares);
-      core_.counts.whole_steps = 0;
       return {};
     }
     case OpKind::curvature:
       return curvature(op, call), Result<void>();
+    case OpKind::fetch:
+      return copy(rank().plan.offloaded(op.unit), rank().plan.state_slot(op.unit, op.state_slot)), Result<void>();
     case OpKind::update:
       return update(op, call), Result<void>();
-    case OpKind::average:
-      move_average(store.state(StateKind::master, index(op.unit)),
-                   store.state(StateKind::master, *core_.source_of[index(op.unit)]), call.tau);
-      store.refresh(index(op.unit));
-      return {};
+    case OpKind::store:
+      return copy(rank().plan.state_slot(op.unit, op.state_slot), rank().plan.offloaded(op.unit)), Result<void>();
+    case OpKind::average: {
+      const auto target = store.state(StateKind::master, index(op.unit));
+      move_average(target, store.state(StateKind::master, *core_.source_of[index(op.unit)]), call.tau);
+      return store.refresh(index(op.unit), target), Result<void>();
+    }
     case OpKind::snapshot:
       return copy_out(op, call), Result<void>();
   }
   return {};
+}
+
+void StepExecutor::copy(const ArenaRange& from, const ArenaRange& to) {
+  const auto bytes = rank().arenas.bytes(from);
+  std::copy(bytes.begin(), bytes.end(), rank().arenas.bytes(to).begin());
 }
 
 void StepExecutor::copy_out(const Op& op, const StepCall& call) {
@@ -160,7 +178,7 @@ void StepExecutor::take_input(StepCall& call) {
 Result<void> StepExecutor::gather(const Op& op) {
   const auto full = rank().arenas.bytes(rank().plan.parameters(op.unit));
   if (full.empty()) return {};  // a unit without parameters
-  return collective_.all_gather(full, rank().arenas.bytes(rank().plan.gathered(op.unit)));
+  return groups_.sharing.all_gather(full, rank().arenas.bytes(rank().plan.gathered(op.unit)));
 }
 
 void StepExecutor::clear_gaps(int unit, const ArenaRange& gradient) {
@@ -187,7 +205,7 @@ void StepExecutor::run_network(const Op& op, StepCall& call) {
 Result<void> StepExecutor::exchange(const Op& op) {
   const auto sent = rank().arenas.bytes(op.accesses.front().range);
   if (sent.empty()) return {};
-  return collective_.all_to_all(rank().arenas.bytes(rank().plan.staging(op.unit)), sent);
+  return groups_.sharing.all_to_all(rank().arenas.bytes(rank().plan.staging(op.unit)), sent);
 }
 
 void StepExecutor::add(const Op& op) {
@@ -199,7 +217,7 @@ void StepExecutor::add(const Op& op) {
 void StepExecutor::sum(const Op& op) {
   const auto total = rank().store.accumulator(index(op.unit));
   const auto parts = rank().arenas.floats(op.accesses.front().range);
-  sum_in_rank_order(total.data(), parts.data(), core_.world, static_cast<std::int64_t>(total.size()), op.adds);
+  sum_in_rank_order(total.data(), parts.data(), op.parts, static_cast<std::int64_t>(total.size()), op.adds);
 }
 
 Result<void> StepExecutor::compare_ranks(std::vector<double>& sums, std::vector<double>& maxima) {
@@ -215,8 +233,8 @@ Result<void> StepExecutor::compare_ranks(std::vector<double>& sums, std::vector<
   for (const double value : identity) largest.push_back(-value);
   largest.insert(largest.end(), maxima.begin(), maxima.end());
 
-  TROUPE_TRY(collective_.all_reduce_sum(sums));
-  TROUPE_TRY(collective_.all_reduce_max(largest));
+  TROUPE_TRY(groups_.all.all_reduce_sum(sums));
+  TROUPE_TRY(groups_.all.all_reduce_max(largest));
   for (std::size_t i = 0; i < identity.size(); ++i) {
     if (largest[i] == -largest[i + identity.size()]) continue;
     const char* what = i >= 2 ? "number of updates" : "layout of the network's units";
@@ -230,6 +248,8 @@ Result<void> StepExecutor::compare_ranks(std::vector<double>& sums, std::vector<
 Result<void> StepExecutor::agree(StepCall& call) {
   std::vector<double> sums = squares_;
   std::fill(squares_.begin(), squares_.end(), 0.0);
+  // replicas have the same
+  if (core_.replica != 0) std::fill(sums.begin(), sums.end(), 0.0);
   sums.push_back(core_.saw_non_finite_loss ? 1.0 : 0.0);
   sums.insert(sums.end(), call.sums.begin(), call.sums.end());
   TROUPE_TRY(compare_ranks(sums, call.maxima));
@@ -263,12 +283,17 @@ void StepExecutor::each_interval(std::size_t unit, const StepCall& call, const B
   }
 }
 
+template <class T>
+std::span<T> StepExecutor::working_state(StateKind kind, const Op& op) {
+  const auto bytes = rank().arenas.bytes(rank().plan.working_state(kind, op.unit, op.state_slot));
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
 template <class Moment>
-void StepExecutor::adamw(std::size_t unit, const StepCall& call) {
-  const std::size_t group = core_.groups.group_of(unit);
-  const ShardStore& store = rank().store;
-  const auto gradient = store.accumulator(unit), master = store.state(StateKind::master, unit);
-  const auto m = store.state<Moment>(StateKind::m, unit), v = store.state<Moment>(StateKind::v, unit);
+void StepExecutor::adamw(const Op& op, const StepCall& call) {
+  const std::size_t unit = index(op.unit), group = core_.groups.group_of(unit);
+  const auto gradient = rank().store.accumulator(unit), master = working_state(StateKind::master, op);
+  const auto m = working_state<Moment>(StateKind::m, op), v = working_state<Moment>(StateKind::v, op);
   each_interval(unit, call, [&](std::size_t begin, std::size_t end, bool decays, double lr) {
     AdamWOptions own = core_.groups.adamw(group);
     if (!decays) own.weight_decay = 0;
@@ -277,11 +302,10 @@ void StepExecutor::adamw(std::size_t unit, const StepCall& call) {
   });
 }
 
-void StepExecutor::sophia(std::size_t unit, const StepCall& call) {
-  const std::size_t group = core_.groups.group_of(unit);
-  const ShardStore& store = rank().store;
-  const auto gradient = store.accumulator(unit), master = store.state(StateKind::master, unit),
-             m = store.state(StateKind::m, unit), h = store.state(StateKind::v, unit);
+void StepExecutor::sophia(const Op& op, const StepCall& call) {
+  const std::size_t unit = index(op.unit), group = core_.groups.group_of(unit);
+  const auto gradient = rank().store.accumulator(unit), master = working_state(StateKind::master, op),
+             m = working_state(StateKind::m, op), h = working_state(StateKind::v, op);
   each_interval(unit, call, [&](std::size_t begin, std::size_t end, bool decays, double lr) {
     SophiaOptions own = *core_.options.sophia;
     if (!decays) own.weight_decay = 0;
@@ -292,25 +316,24 @@ void StepExecutor::sophia(std::size_t unit, const StepCall& call) {
 }
 
 void StepExecutor::curvature(const Op& op, const StepCall& call) {
-  const std::size_t unit = index(op.unit);
-  const auto gradient = rank().store.accumulator(unit);
+  const auto gradient = rank().store.accumulator(index(op.unit));
   if (!op.adds) std::fill(gradient.begin(), gradient.end(), 0.0f);
-  core_.counts.curvature += refresh_curvature(rank().store.state(StateKind::v, unit), gradient, call.curvature_factor,
-                                              core_.options.sophia->beta2);
+  core_.counts.curvature +=
+      refresh_curvature(working_state(StateKind::v, op), gradient, call.curvature_factor, core_.options.sophia->beta2);
 }
 
 void StepExecutor::update(const Op& op, const StepCall& call) {
-  const std::size_t unit = index(op.unit);
   ShardStore& store = rank().store;
-  const auto gradient = store.accumulator(unit);
+  const auto gradient = store.accumulator(index(op.unit));
   if (!op.adds) std::fill(gradient.begin(), gradient.end(), 0.0f);
   if (core_.options.sophia)
-    sophia(unit, call);
+    sophia(op, call);
   else
-    store.has_bf16_moments() ? adamw<simd::Bf16>(unit, call) : adamw<float>(unit, call);
+    store.has_bf16_moments() ? adamw<simd::Bf16>(op, call) : adamw<float>(op, call);
+  const auto master = working_state(StateKind::master, op);
   if (const double decay = core_.options.ema_decay; decay > 0)
-    move_average(store.state(StateKind::ema, unit), store.state(StateKind::master, unit), 1.0 - decay);
-  store.refresh(unit);
+    move_average(working_state(StateKind::ema, op), master, 1.0 - decay);
+  store.refresh(index(op.unit), master);
 }
 
 }  // namespace troupe::model

@@ -41,11 +41,19 @@ struct StepCall {
   std::span<std::byte> snapshot = {};
 };
 
+/// The ranks that a step talks to.
+struct StepGroups {
+  /// votes
+  Collective& all;
+  /// share the parameters, and hold the same shard; all where there are no replicas
+  Collective &sharing, &replicas;
+};
+
 /// Runs parts of a step on a rank's memory, over the streams of a device. One for each group that the rank joins.
 class StepExecutor {
  public:
-  /// All outlive the executor, but that `collective` is not used while nothing runs.
-  StepExecutor(EngineMemory& core, Collective& collective, device::Device& device);
+  /// All outlive the executor, but that groups are not used while nothing runs.
+  StepExecutor(EngineMemory& core, StepGroups groups, device::Device& device);
   ~StepExecutor();
   StepExecutor(const StepExecutor&) = delete;
   StepExecutor& operator=(const StepExecutor&) = delete;
@@ -76,16 +84,20 @@ class StepExecutor {
   /// Calls body(begin, end, decays, lr) for every part of this rank's shard that is updated alike.
   template <class Body>
   void each_interval(std::size_t unit, const StepCall& call, const Body& body);
-  void sophia(std::size_t unit, const StepCall& call);
+  /// Where an operation works on a kind of state.
+  template <class T = float>
+  std::span<T> working_state(StateKind kind, const Op& op);
+  void sophia(const Op& op, const StepCall& call);
   /// Of a unit whose moments are kept in that type.
   template <class Moment>
-  void adamw(std::size_t unit, const StepCall& call);
+  void adamw(const Op& op, const StepCall& call);
+  void copy(const ArenaRange& from, const ArenaRange& to);
   void copy_out(const Op& op, const StepCall& call);
   const std::string& name_of(const Op& op) const;
   EngineMemory::Rank& rank() { return *core_.memory; }
 
   EngineMemory& core_;
-  Collective& collective_;
+  const StepGroups groups_;
   device::Device& device_;
   /// by OpStream; null where another's is used
   std::array<std::unique_ptr<device::Stream>, kOpStreams> streams_;

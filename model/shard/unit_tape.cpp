@@ -135,14 +135,17 @@ void UnitTape::backward_by_program(int unit, const ProgramRun& run, const ParamV
   }
   std::set<std::string> trained;
   for (const auto& [name, target] : gradients.tensors()) trained.insert(name);
-  const Carry carry{run.x, conditioning_};
+  // what a stash holds may have moved
+  const auto before = program_runs_.find(unit - 1);
+  const auto x = before == program_runs_.end() ? run.x : before->second.program->result(memory_, unit - 1);
+  const Carry carry{x, conditioning_};
   const auto program_for = [&](RecomputeLevel level) {
     return network_.block_program(unit - 1, params, carry, batch_, level, trained);
   };
   auto block = program_for(level_of(unit));
   // an objective that freezes the unit: what was kept is another program's
   if (block.program != run.program) block = program_for(RecomputeLevel::full);
-  x_gradient_ = block.program->backward({run.x, conditioning_, params.tensors(), block.prefix}, x_gradient_,
+  x_gradient_ = block.program->backward({x, conditioning_, params.tensors(), block.prefix}, x_gradient_,
                                         {conditioning_gradients_, gradients.tensors()}, memory_, unit);
 }
 

@@ -39,11 +39,13 @@ enum class ArenaKind : std::uint8_t {
   averaged_copy,
   /// shards of frozen units in the dtype that is gathered
   frozen,
+  /// two slots for what is offloaded of one unit's state, f32
+  state_slots,
   /// K slots for whole units
   slots,
   /// G slots for whole gradients, f32, and behind them, where gradients are added up whole, those of all units
   gradient_slots,
-  /// what the ranks sent of one unit's gradient, f32 [world, shard]
+  /// what the ranks sent of one unit's gradient, f32 [world, shard] or [replicas, shard]
   staging,
   /// the replicated parameters, whole
   replicated,
@@ -59,6 +61,10 @@ enum class ArenaKind : std::uint8_t {
   scalars,
   /// what a snapshot is copied to
   snapshot,
+  /// behind the device's own memory: states of trained units, f32, unit by unit
+  offloaded,
+  /// and what each block keeps for its backward
+  stashed,
 };
 constexpr auto enum_names(ArenaKind) {
   return std::array{"master",
@@ -70,6 +76,7 @@ constexpr auto enum_names(ArenaKind) {
                     "averaged",
                     "averaged_copy",
                     "frozen",
+                    "state_slots",
                     "slots",
                     "gradient_slots",
                     "staging",
@@ -79,9 +86,11 @@ constexpr auto enum_names(ArenaKind) {
                     "activations",
                     "carry_gradients",
                     "scalars",
-                    "snapshot"};
+                    "snapshot",
+                    "offloaded",
+                    "stashed"};
 }
-inline constexpr std::size_t kArenas = 19;
+inline constexpr std::size_t kArenas = 22;
 
 /// Bytes [begin, begin + bytes) of an arena: what an operation names instead of an address.
 struct ArenaRange {
@@ -100,6 +109,8 @@ struct Work {
   double moved_bytes = 0;
   /// to other ranks
   double sent_bytes = 0;
+  /// to and from the memory behind the device's own
+  double offloaded_bytes = 0;
 };
 Work operator+(const Work& a, const Work& b);
 Work operator*(double times, const Work& work);
@@ -121,7 +132,10 @@ struct UnitShape {
 
 /// All that a rank's memory and operations depend on.
 struct StepShape {
+  /// among those that share the parameters
   int rank = 0, world = 1;
+  /// such groups, which add up their sums once a step
+  int replicas = 1;
   /// the chain's units, and behind them the unit of the replicated parameters, if any
   std::vector<UnitShape> units;
   int chain = 0;
@@ -136,6 +150,12 @@ struct StepShape {
   /// ZeRO-1: the chain's gradients are added up whole on every rank and summed over the ranks once a step; their
   /// accumulators lie in them
   bool whole_gradients = false;
+  /// States lie behind the device's own memory and come into slots for their update: moments, and the masters where
+  /// they are not what is gathered.
+  bool offloads_states = false;
+  /// Blocks share that many places for what they keep, block u place u mod this; it lies behind the device's own memory
+  /// in between. At least 2; 0: everything stays.
+  int stash_slots = 0;
   /// bytes of one micro-batch; 1 where only the run will tell
   std::int64_t input_bytes = 1;
 
@@ -143,6 +163,7 @@ struct StepShape {
   /// are written to the accumulators. Nothing is gathered, exchanged or summed.
   bool is_alone() const { return world == 1; }
   bool adds_up_whole() const { return whole_gradients && !is_alone(); }
+  bool offloads() const { return offloads_states || stash_slots > 0; }
   bool has_replicated() const { return static_cast<int>(units.size()) > chain; }
   /// Index of the replicated parameters' unit.
   int resident() const { return chain; }
@@ -162,8 +183,17 @@ class ArenaPlan {
   std::int64_t elements(int unit) const { return at(unit).padded / shape_.world; }
   /// What there is of a unit: the master, and of a trained one m, v and, where averages are kept, ema.
   std::span<const StateKind> kinds(int unit) const;
-  /// One of kinds(). The master of a frozen unit is its values.
+  /// Where one of kinds() is kept. The master of a frozen unit is its values.
   ArenaRange state(StateKind kind, int unit) const;
+  /// Of a trained unit.
+  bool is_offloaded(StateKind kind) const {
+    return shape_.offloads_states && (kind != StateKind::master || shape_.param_bytes != 4);
+  }
+  /// Where a trained unit's state is updated: in a slot if it is offloaded.
+  ArenaRange working_state(StateKind kind, int unit, int slot) const;
+  /// All that is offloaded of a trained unit, and a slot for it.
+  ArenaRange offloaded(int unit) const;
+  ArenaRange state_slot(int unit, int slot) const;
   ArenaRange gradient(int unit) const;
   /// What an all-gather of the unit sends.
   ArenaRange gathered(int unit) const;
@@ -174,10 +204,16 @@ class ArenaPlan {
   /// Where StepShape::adds_up_whole().
   ArenaRange whole_gradient(int unit) const;
   ArenaRange staging(int unit) const;
+  /// The replicas' sums of this rank's shard.
+  ArenaRange replica_staging(int unit) const { return {ArenaKind::staging, 0, shape_.replicas * gradient(unit).bytes}; }
   /// Gradients of the replicated parameters as backward writes them, unless in place.
   ArenaRange replicated_gradients() const;
   ArenaRange input(int micro) const { return {ArenaKind::inputs, micro % 2 * shape_.input_bytes, shape_.input_bytes}; }
-  ArenaRange activation(int unit) const { return {ArenaKind::activations, activation_[index(unit)], at(unit).kept}; }
+  ArenaRange activation(int unit) const;
+  /// Where what a block keeps lies in between.
+  ArenaRange stashed(int unit) const { return {ArenaKind::stashed, activation_[index(unit)], at(unit).kept}; }
+  /// A block, with StepShape::stash_slots.
+  bool is_stashed(int unit) const { return shape_.stash_slots > 0 && unit > 0 && unit + 1 < shape_.chain; }
   ArenaRange carry_gradients() const { return {ArenaKind::carry_gradients, 0, 1}; }
   ArenaRange squares(int unit) const { return {ArenaKind::scalars, unit * kScalar, kScalar}; }
   /// All sums of squares and what the ranks agree on.
@@ -193,16 +229,22 @@ class ArenaPlan {
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   const UnitShape& at(int unit) const { return shape_.units[index(unit)]; }
   int num_units() const { return static_cast<int>(shape_.units.size()); }
+  std::span<const StateKind> trained_kinds() const;
   /// of an element of one of a unit's kinds()
-  std::int64_t width(StateKind kind, int unit) const;
+  std::int64_t width(StateKind kind, UnitKeep keep) const;
+  /// Of all kinds that are offloaded, and of those before one.
+  std::int64_t offloaded_width() const;
+  std::int64_t offloaded_width_before(StateKind kind) const;
   std::int64_t& size(ArenaKind arena) { return bytes_[static_cast<std::size_t>(arena)]; }
 
   StepShape shape_;
-  /// of each unit: elements before it among those that are kept alike, bytes before it in a snapshot and in activations
+  /// of each unit: elements before it among those that are kept alike, bytes before it in a snapshot and in what is
+  /// kept where it is kept
   std::vector<std::int64_t> begin_, snapshot_, activation_;
   /// of each unit of the chain: bytes before it where all units have a slot, and where gradients are added up whole
   std::vector<std::int64_t> slot_, whole_;
-  std::int64_t slot_bytes_ = 0, gradient_slot_bytes_ = 0;
+  std::int64_t slot_bytes_ = 0, gradient_slot_bytes_ = 0, state_slot_bytes_ = 0, stash_slot_bytes_ = 0,
+               kept_outside_ = 0;
   std::array<std::int64_t, kArenas> bytes_{};
 };
 

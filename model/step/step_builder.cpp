@@ -1,6 +1,7 @@
 #include "model/step/step_builder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -12,16 +13,27 @@ constexpr int kNoSlot = -1;
 Access read(const ArenaRange& range) { return {range, false}; }
 Access write(const ArenaRange& range) { return {range, true}; }
 
+/// The first marked unit from `from` on, -1 if there is none.
+int first_of(const std::vector<bool>& units, int from) {
+  const auto found = std::find(units.begin() + from, units.end(), true);
+  return found == units.end() ? -1 : static_cast<int>(found - units.begin());
+}
+
 }  // namespace
 
 StepState StepState::empty(const StepShape& shape) {
   return {.held = std::vector<int>(static_cast<std::size_t>(shape.param_slots), -1),
           .replicated_is_current = false,
           .accumulated = std::vector<bool>(shape.units.size(), false),
-          .whole = std::vector<bool>(shape.units.size(), false)};
+          .whole = std::vector<bool>(shape.units.size(), false),
+          .postponed = std::vector<bool>(shape.units.size(), false)};
 }
 
-StepBuilder::StepBuilder(const ArenaPlan& plan, StepState state) : plan_(plan), state_(std::move(state)) {}
+StepBuilder::StepBuilder(const ArenaPlan& plan, StepState state)
+    : plan_(plan),
+      state_(std::move(state)),
+      state_slot_(plan.shape().units.size(), kNoSlot),
+      stash_(static_cast<std::size_t>(plan.shape().stash_slots), kNoSlot) {}
 
 void StepBuilder::emit(Op operation) {
   operation.work = work_of(operation);
@@ -49,17 +61,30 @@ Work StepBuilder::work_of(const Op& op) const {
       return sum;
     }
     case OpKind::gather:
+    case OpKind::replicate:
     case OpKind::exchange: {
       // of what becomes whole, or of what was found: all but this rank's own part
-      const ArenaRange& whole = op.kind == OpKind::gather ? op.accesses.back().range : op.accesses.front().range;
-      const double others = 1.0 - 1.0 / plan_.shape().world;
+      const ArenaRange& whole = op.kind == OpKind::exchange ? op.accesses.front().range : op.accesses.back().range;
+      const double others = 1.0 - 1.0 / (op.kind == OpKind::replicate ? plan_.shape().replicas : plan_.shape().world);
       return {.product_flops = 0,
               .attention_flops = 0,
               .moved_bytes = 0,
-              .sent_bytes = others * static_cast<double>(whole.bytes)};
+              .sent_bytes = others * static_cast<double>(whole.bytes),
+              .offloaded_bytes = 0};
     }
-    default:
-      return {.product_flops = 0, .attention_flops = 0, .moved_bytes = touched, .sent_bytes = 0};
+    case OpKind::stash_out:
+    case OpKind::stash_in:
+    case OpKind::fetch:
+    case OpKind::store: {
+      Work work;
+      work.offloaded_bytes = static_cast<double>(op.accesses.front().range.bytes);
+      return work;
+    }
+    default: {
+      Work work;
+      work.moved_bytes = touched;
+      return work;
+    }
   }
 }
 
@@ -69,6 +94,7 @@ void StepBuilder::take_input() {
 }
 
 void StepBuilder::gather(int unit) {
+  catch_up(unit);
   int& held = state_.held[static_cast<std::size_t>(plan_.slot_of(unit))];
   if (is_alone() || held == unit) return;
   held = unit;
@@ -84,7 +110,9 @@ void StepBuilder::emit_gather(int unit) {
 }
 
 void StepBuilder::gather_replicated() {
-  if (!has_replicated() || is_alone() || state_.replicated_is_current) return;
+  if (!has_replicated()) return;
+  catch_up(plan_.shape().resident());
+  if (is_alone() || state_.replicated_is_current) return;
   state_.replicated_is_current = true;
   emit_gather(plan_.shape().resident());
 }
@@ -97,13 +125,39 @@ std::vector<Access> StepBuilder::unit_reads(int unit) const {
   return reads;
 }
 
-void StepBuilder::forward_pass() {
+void StepBuilder::stash_out(int unit) {
+  const int slots = plan_.shape().stash_slots;
+  if (!plan_.is_stashed(unit)) return;
+  stash_[static_cast<std::size_t>(unit % slots)] = unit;
+  // the last ones stay until their backward
+  if (!plan_.is_stashed(unit + slots)) return;
+  emit({.kind = OpKind::stash_out,
+        .stream = OpStream::offload,
+        .unit = unit,
+        .micro = micro_,
+        .accesses = {read(plan_.activation(unit)), write(plan_.stashed(unit))}});
+}
+
+void StepBuilder::stash_in(int unit) {
+  if (!plan_.is_stashed(unit)) return;
+  int& there = stash_[static_cast<std::size_t>(unit % plan_.shape().stash_slots)];
+  if (there == unit) return;
+  there = unit;
+  emit({.kind = OpKind::stash_in,
+        .stream = OpStream::offload,
+        .unit = unit,
+        .micro = micro_,
+        .accesses = {read(plan_.stashed(unit)), write(plan_.activation(unit))}});
+}
+
+void StepBuilder::forward_pass(bool has_backward) {
   const int ahead = plan_.shape().param_slots;
   for (int u = 0; u < chain(); ++u) {
     for (int next = u; next < std::min(u + ahead, chain()); ++next) gather(next);
     auto accesses = unit_reads(u);
     accesses.push_back(write(plan_.activation(u)));
     emit({.kind = OpKind::forward, .unit = u, .micro = micro_, .accesses = std::move(accesses)});
+    if (has_backward) stash_out(u);
   }
 }
 
@@ -149,6 +203,7 @@ void StepBuilder::backward_pass(const std::vector<bool>& trains) {
   int grad_slot = 0;
   for (int u = chain() - 1; u >= 0; --u) {
     for (int next = u; next > std::max(u - plan_.shape().param_slots, -1); --next) gather(next);
+    for (int next = u; next > u - plan_.shape().stash_slots; --next) stash_in(next);
     const bool is_trained = trains[static_cast<std::size_t>(u)];
     backward(u, is_trained, grad_slot, in_place);
     if (is_trained) grad_slot = (grad_slot + 1) % plan_.shape().grad_slots;
@@ -166,6 +221,7 @@ void StepBuilder::reduce(int unit, const ArenaRange& gradient, int grad_slot) {
          .unit = unit,
          .micro = micro_,
          .grad_slot = grad_slot,
+         .parts = plan_.shape().world,
          .adds = is_sum};
   if (!is_alone()) {
     emit({.kind = OpKind::exchange,
@@ -180,6 +236,18 @@ void StepBuilder::reduce(int unit, const ArenaRange& gradient, int grad_slot) {
   }
   sum.accesses.push_back(write(plan_.gradient(unit)));
   emit(std::move(sum));
+}
+
+void StepBuilder::sum_over_replicas(int unit) {
+  emit({.kind = OpKind::replicate,
+        .stream = OpStream::reduce,
+        .unit = unit,
+        .accesses = {read(plan_.gradient(unit)), write(plan_.replica_staging(unit))}});
+  emit({.kind = OpKind::sum,
+        .stream = OpStream::reduce,
+        .unit = unit,
+        .parts = plan_.shape().replicas,
+        .accesses = {read(plan_.replica_staging(unit)), write(plan_.gradient(unit))}});
 }
 
 void StepBuilder::manual(const std::vector<bool>& trains) {
@@ -226,17 +294,18 @@ void StepBuilder::micro_batch(const std::vector<bool>& trains, Differentiation d
   take_input();
   gather_replicated();
   if (differentiation == Differentiation::manual) return manual(trains);
-  forward_pass();
+  forward_pass(/*has_backward=*/true);
   backward_pass(trains);
 }
 
 void StepBuilder::forward_only() {
   take_input();
   gather_replicated();
-  forward_pass();
+  forward_pass(/*has_backward=*/false);
 }
 
 void StepBuilder::vote() {
+  TROUPE_CHECK(first_of(state_.postponed, 0) < 0, "a micro-batch runs every unit, and first what was postponed of it");
   for (int u = 0; u < chain(); ++u) {
     if (!state_.whole[static_cast<std::size_t>(u)]) continue;
     reduce(u, plan_.whole_gradient(u), kNoSlot);
@@ -244,6 +313,7 @@ void StepBuilder::vote() {
   }
   for (int u = 0; u < static_cast<int>(state_.accumulated.size()); ++u) {
     if (!is_accumulated(u)) continue;
+    if (plan_.shape().replicas > 1) sum_over_replicas(u);
     emit({.kind = OpKind::square,
           .stream = OpStream::optimizer,
           .unit = u,
@@ -252,30 +322,99 @@ void StepBuilder::vote() {
   emit({.kind = OpKind::agree, .stream = OpStream::reduce, .accesses = {write(plan_.votes())}});
 }
 
+void StepBuilder::clip() {
+  if (has_clip_) return;
+  has_clip_ = true;
+  emit({.kind = OpKind::clip, .stream = OpStream::optimizer, .accesses = {read(plan_.votes()), write(plan_.clip())}});
+}
+
+void StepBuilder::fetch(int unit) {
+  int& slot = state_slot_[static_cast<std::size_t>(unit)];
+  if (!plan_.shape().offloads_states || slot != kNoSlot) return;
+  slot = next_state_slot_;
+  next_state_slot_ = 1 - next_state_slot_;
+  emit({.kind = OpKind::fetch,
+        .stream = OpStream::offload,
+        .unit = unit,
+        .state_slot = slot,
+        .accesses = {read(plan_.offloaded(unit)), write(plan_.state_slot(unit, slot))}});
+}
+
+int StepBuilder::bring_state(int unit, int next) {
+  fetch(unit);
+  // beside the work on this one, into the other slot
+  if (next >= 0) fetch(next);
+  return state_slot_[static_cast<std::size_t>(unit)];
+}
+
+void StepBuilder::put_back_state(int unit) {
+  const int slot = std::exchange(state_slot_[static_cast<std::size_t>(unit)], kNoSlot);
+  if (slot == kNoSlot) return;
+  emit({.kind = OpKind::store,
+        .stream = OpStream::offload,
+        .unit = unit,
+        .state_slot = slot,
+        .accesses = {read(plan_.state_slot(unit, slot)), write(plan_.offloaded(unit))}});
+}
+
 void StepBuilder::curvature(const std::vector<bool>& units) {
-  for (int u = 0; u < static_cast<int>(units.size()); ++u) {
-    if (!units[static_cast<std::size_t>(u)]) continue;
+  for (int u = first_of(units, 0), next = 0; u >= 0; u = next) {
+    next = first_of(units, u + 1);
+    const int slot = bring_state(u, next);
     emit({.kind = OpKind::curvature,
           .stream = OpStream::optimizer,
           .unit = u,
+          .state_slot = slot,
           .adds = is_accumulated(u),
-          .accesses = {{plan_.gradient(u), !is_accumulated(u)}, write(plan_.state(StateKind::v, u))}});
+          .accesses = {{plan_.gradient(u), !is_accumulated(u)}, write(plan_.working_state(StateKind::v, u, slot))}});
+    put_back_state(u);
   }
   state_.accumulated.assign(state_.accumulated.size(), false);
 }
 
+void StepBuilder::update(int unit, bool has_gradient, int next) {
+  clip();
+  const int slot = bring_state(unit, next);
+  Op op{.kind = OpKind::update, .stream = OpStream::optimizer, .unit = unit, .state_slot = slot, .adds = has_gradient};
+  op.accesses = {read(plan_.clip()), {plan_.gradient(unit), !has_gradient}};
+  for (const StateKind kind : plan_.kinds(unit)) op.accesses.push_back(write(plan_.working_state(kind, unit, slot)));
+  if (plan_.gathered(unit) != plan_.state(StateKind::master, unit)) op.accesses.push_back(write(plan_.gathered(unit)));
+  emit(std::move(op));
+  put_back_state(unit);
+  values_changed(unit);
+}
+
 void StepBuilder::update(const std::vector<bool>& units) {
-  emit({.kind = OpKind::clip, .stream = OpStream::optimizer, .accesses = {read(plan_.votes()), write(plan_.clip())}});
-  for (int u = 0; u < static_cast<int>(units.size()); ++u) {
-    if (!units[static_cast<std::size_t>(u)]) continue;
-    Op op{.kind = OpKind::update, .stream = OpStream::optimizer, .unit = u, .adds = is_accumulated(u)};
-    op.accesses = {read(plan_.clip()), {plan_.gradient(u), !op.adds}};
-    for (const StateKind kind : plan_.kinds(u)) op.accesses.push_back(write(plan_.state(kind, u)));
-    if (plan_.gathered(u) != plan_.state(StateKind::master, u)) op.accesses.push_back(write(plan_.gathered(u)));
-    emit(std::move(op));
-    values_changed(u);
+  for (int u = first_of(units, 0), next = 0; u >= 0; u = next) {
+    next = first_of(units, u + 1);
+    update(u, is_accumulated(u), next);
   }
   state_.accumulated.assign(state_.accumulated.size(), false);
+  has_clip_ = false;
+}
+
+void StepBuilder::postpone_update(const std::vector<bool>& units) {
+  std::vector<bool> without_gradient = units;
+  for (int u = 0; u < static_cast<int>(units.size()); ++u) {
+    if (!units[static_cast<std::size_t>(u)] || !is_accumulated(u)) continue;
+    without_gradient[static_cast<std::size_t>(u)] = false;
+    state_.postponed[static_cast<std::size_t>(u)] = true;
+    values_changed(u);
+  }
+  update(without_gradient);
+}
+
+void StepBuilder::catch_up(int unit) {
+  if (!state_.postponed[static_cast<std::size_t>(unit)]) return;
+  state_.postponed[static_cast<std::size_t>(unit)] = false;
+  // units run in order, the first after the last
+  const int later = first_of(state_.postponed, unit + 1);
+  update(unit, /*has_gradient=*/true, later >= 0 ? later : first_of(state_.postponed, 0));
+  if (first_of(state_.postponed, 0) < 0) has_clip_ = false;
+}
+
+void StepBuilder::run_postponed() {
+  for (int u = first_of(state_.postponed, 0); u >= 0; u = first_of(state_.postponed, u)) catch_up(u);
 }
 
 void StepBuilder::values_changed(int unit) {
@@ -287,6 +426,7 @@ void StepBuilder::values_changed(int unit) {
 }
 
 void StepBuilder::average(const std::vector<bool>& units) {
+  run_postponed();
   for (int u = 0; u < static_cast<int>(units.size()); ++u) {
     if (!units[static_cast<std::size_t>(u)]) continue;
     const int source = plan_.shape().units[static_cast<std::size_t>(u)].source;
@@ -299,6 +439,7 @@ void StepBuilder::average(const std::vector<bool>& units) {
 }
 
 void StepBuilder::snapshot() {
+  run_postponed();
   for (int u = 0; u < static_cast<int>(plan_.shape().units.size()); ++u) {
     if (plan_.shape().units[static_cast<std::size_t>(u)].keep == UnitKeep::frozen) continue;
     Op op{.kind = OpKind::snapshot, .stream = OpStream::copy, .unit = u};

@@ -19,6 +19,8 @@ struct StepState {
   std::vector<bool> accumulated;
   /// of each unit: its whole gradient holds what this rank found in this step, and no sum over the ranks yet
   std::vector<bool> whole;
+  /// of each unit: its update was postponed and has not run
+  std::vector<bool> postponed;
 
   /// Nothing is held or accumulated.
   static StepState empty(const StepShape& shape);
@@ -51,6 +53,12 @@ class StepBuilder {
   void curvature(const std::vector<bool>& units);
   /// Of those units, by index in StepShape::units; ends the step.
   void update(const std::vector<bool>& units);
+  /// The same, but the update of a unit with a gradient runs just before its values are gathered, or read in place, the
+  /// next time: beside the forward of the units before it. A part that reads the state otherwise runs all of them
+  /// first.
+  void postpone_update(const std::vector<bool>& units);
+  /// All that was postponed.
+  void run_postponed();
   void average(const std::vector<bool>& units);
   void snapshot();
 
@@ -69,7 +77,7 @@ class StepBuilder {
   void gather(int unit);
   void gather_replicated();
   void emit_gather(int unit);
-  void forward_pass();
+  void forward_pass(bool has_backward);
   void backward_pass(const std::vector<bool>& trains);
   void backward(int unit, bool trains, int grad_slot, bool replicated_in_place);
   void manual(const std::vector<bool>& trains);
@@ -78,7 +86,21 @@ class StepBuilder {
   void mark_accumulated(int unit) { state_.accumulated[static_cast<std::size_t>(unit)] = true; }
   /// From where a backward put a unit's gradient to this rank's accumulator. `grad_slot`: -1 where it is none of them.
   void reduce(int unit, const ArenaRange& gradient, int grad_slot);
+  void stash_out(int unit);
+  /// Unless it is there.
+  void stash_in(int unit);
+  /// The replicas' sums become one.
+  void sum_over_replicas(int unit);
   bool replicated_in_place() const;
+  /// What was postponed of the unit.
+  void catch_up(int unit);
+  void clip();
+  void fetch(int unit);
+  /// What is offloaded of a unit's state comes to a slot, and of `next` (-1: none) to the other; the unit's slot.
+  int bring_state(int unit, int next);
+  void put_back_state(int unit);
+  /// `next`: the unit that is updated after it, or -1.
+  void update(int unit, bool has_gradient, int next);
   /// Its slot no longer holds what the shards say.
   void values_changed(int unit);
   /// What running a unit reads.
@@ -89,6 +111,12 @@ class StepBuilder {
   EventOrder order_;
   std::vector<Op> operations_;
   int micro_ = -1;
+  /// clip factors are there; slot of a unit whose state is fetched and not stored, slot that is fetched to next
+  bool has_clip_ = false;
+  std::vector<int> state_slot_;
+  int next_state_slot_ = 0;
+  /// of each stash slot: the block whose forward or stash_in wrote it last
+  std::vector<int> stash_;
 };
 
 }  // namespace troupe::model

@@ -15,6 +15,7 @@ std::string title(const Op& op, const ArenaPlan& plan) {
   if (op.unit >= 0 && std::any_of(op.accesses.begin(), op.accesses.end(), reads_slot))
     text += fmt::format(" p{}", plan.slot_of(op.unit));
   if (op.grad_slot >= 0 && op.unit < plan.shape().chain) text += fmt::format(" g{}", op.grad_slot);
+  if (op.state_slot >= 0) text += fmt::format(" s{}", op.state_slot);
   if (op.in_place) text += " in place";
   if (op.is_whole) text += " whole";
   return text;

@@ -45,6 +45,7 @@ StepTiming time_step(std::span<const Op> operations, const StepRates& rates) {
     const double attention = seconds_of(op.work.attention_flops, rates.attention, "attention");
     const double moving = seconds_of(op.work.moved_bytes, rates.memory, "bytes to move");
     const double sending = seconds_of(op.work.sent_bytes, rates.link, "bytes to send");
+    const double offloading = seconds_of(op.work.offloaded_bytes, rates.offload, "offloaded states");
     TimedOp timed;
     int latest = -1;
     const auto follow = [&](int earlier) {
@@ -54,7 +55,7 @@ StepTiming time_step(std::span<const Op> operations, const StepRates& rates) {
     };
     follow(last[track_of(op)]);
     for (const int wait : op.waits) follow(wait);
-    timed.end = timed.begin + rates.launch + products + attention + moving + sending;
+    timed.end = timed.begin + rates.launch + products + attention + moving + sending + offloading;
     timing.operations.push_back(timed);
     cause.push_back(latest);
     last[track_of(op)] = static_cast<int>(i);

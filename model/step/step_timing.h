@@ -14,6 +14,8 @@ struct StepRates {
   double products = 0, attention = 0;
   /// bytes/s of a rank's memory, and to other ranks
   double memory = 0, link = 0;
+  /// bytes/s to and from the memory behind the device's own
+  double offload = 0;
   /// seconds that every operation takes besides
   double launch = 0;
 };

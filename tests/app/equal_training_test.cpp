@@ -24,6 +24,18 @@ TEST_F(EqualTrainingTest, RanksAndAccumulationSplitOneBatchWithoutChangingTheLos
   for (const char* root : {"one", "threads", "processes"}) expect_verified(80, 0, root);
 }
 
+TEST_F(EqualTrainingTest, ReplicasOfTwoRanksTrainGoOnAndSaveOneState) {
+  const std::vector<std::string> four = {"cluster.component_placement.learner=0:0-3", "training.micro_batch_size=1"};
+  const std::vector<std::string> replicas = {"parallelism.mode=hybrid", "parallelism.data_parallel_shard_degree=2"};
+  ASSERT_TRUE(succeeded(run_small(four + std::vector<std::string>{"job.run_root=zero3", "parallelism.mode=zero3"})));
+  ASSERT_TRUE(succeeded(run_small(four + replicas + in_processes() + std::vector<std::string>{"job.run_root=whole"})));
+  expect_close(curve("train/loss", "zero3"), curve("train/loss", "whole"));
+  ASSERT_TRUE(succeeded(run_small(four + replicas + std::vector<std::string>{"training.steps=10"})));
+  expect_end(run_small(four + replicas + std::vector<std::string>{"--resume", "auto"}), 0, {"resuming at step 10"});
+  EXPECT_TRUE(exported() == exported("whole"));
+  for (const char* root : {"zero3", "whole", "runs"}) expect_verified(80, 0, root);
+}
+
 TEST_F(EqualTrainingTest, ThreadsAndRecomputeOfALearnerChangeNoBit) {
   const std::vector<std::string> wide = {"training.steps=4", "model.dit.dim=128", "model.dit.num_heads=4",
                                          "model.dit.ffn_dim=512", "cluster.component_placement.learner=0"};

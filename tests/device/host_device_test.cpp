@@ -4,7 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <thread>
+
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::device {
 namespace {
@@ -15,6 +18,17 @@ TEST(HostDeviceTest, MemoryIsZeroAlignedAndReleasedWithTheLastPointer) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->address()) % kMemoryAlignment, 0U);
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(memory->address()[i], std::byte{0});
   EXPECT_EQ(host_device().allocate(0)->bytes(), 0);
+}
+
+TEST(HostDeviceTest, MemoryBehindIsAFileWithoutAName) {
+  const testing::ScratchFolder folder("/var/tmp");
+  const auto memory = host_device().allocate_behind(10'000, folder.path()).value();
+  EXPECT_EQ(memory->bytes(), 10'000);
+  for (int i = 0; i < 10'000; ++i) ASSERT_EQ(memory->address()[i], std::byte{0});
+  memory->address()[9'999] = std::byte{7};
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_EQ(host_device().allocate_behind(0, folder.path()).value()->bytes(), 0);
+  EXPECT_EQ(host_device().allocate_behind(1, "/proc/none").error().code(), Errc::not_found);
 }
 
 TEST(HostDeviceTest, AComputeStreamWorksInTheCallersThreadAtOnce) {

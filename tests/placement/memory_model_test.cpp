@@ -122,6 +122,43 @@ TEST_F(MemoryModelTest, ZeroTwoKeepsParametersWholeAndZeroOneGradientsToo) {
   EXPECT_EQ(zero1.grad_slot_bytes, (8192 + 8192 + all) * 4) << "one slot, one staging, and all";
   EXPECT_EQ(zero1.shard_bytes, all / 2 * 12) << "accumulators lie in the whole gradients";
 }
+TEST_F(MemoryModelTest, ReplicasShareByTheShardDegree) {
+  ModelCost cost;
+  cost.units = {testing::make_unit("a", "a", {8192}), testing::make_unit("b", "b", {4096})};
+  job.parallelism.mode = "zero3";
+  const MemoryTable two = learner_memory(job, cost, 2, 0);
+  job.parallelism.mode = "hybrid";
+  job.parallelism.data_parallel_shard_degree = 2;
+  const MemoryTable hybrid = learner_memory(job, cost, 16, 0);
+  EXPECT_EQ(hybrid.shard_bytes, two.shard_bytes);
+  EXPECT_EQ(hybrid.param_slot_bytes, two.param_slot_bytes);
+  EXPECT_EQ(hybrid.snapshot_bytes, two.snapshot_bytes);
+  EXPECT_EQ(hybrid.grad_slot_bytes - two.grad_slot_bytes, (8 * 8192 / 2 - 8192) * 4) << "the shards of 8 replicas";
+}
+TEST_F(MemoryModelTest, OffloadedStatesAndSnapshotsAreNoMemory) {
+  ModelCost cost;
+  cost.units = {testing::make_unit("a", "a", {8192}), testing::make_unit("b", "b", {4096})};
+  testing::set_levels(cost, 5, {1000, 600, 200, 50}, 300);
+  job.activation_checkpoint = {.mode = "none", .counts = {}};
+  job.training.micro_batch_size = 1;
+  const std::int64_t shard = (8192 + 4096) / 2, largest = 8192 / 2;
+  for (const bool is_bf16 : {false, true}) {
+    job.precision.param = is_bf16 ? "bf16" : "fp32";
+    job.offload = {};
+    const MemoryTable kept = learner_memory(job, cost, 2, 0);
+    const std::int64_t offloaded = is_bf16 ? 12 : 8;
+    job.offload.states = true;
+    const MemoryTable states = learner_memory(job, cost, 2, 0);
+    EXPECT_EQ(states.offload_bytes, shard * offloaded);
+    EXPECT_EQ(states.shard_bytes, kept.shard_bytes - shard * offloaded + 2 * largest * offloaded);
+    EXPECT_EQ(states.arena_bytes(), kept.arena_bytes() - kept.snapshot_bytes);
+    EXPECT_EQ(states.activation_bytes, kept.activation_bytes);
+    job.offload.activations = true;
+    const MemoryTable all = learner_memory(job, cost, 2, 0);
+    EXPECT_EQ(all.activation_bytes, 3 * 1000 + 150);
+    EXPECT_EQ(all.offload_bytes, states.offload_bytes + 4 * 1000 + 500);
+  }
+}
 TEST_F(MemoryModelTest, FeedHoldsAStepAndThePrefetchedBatches) {
   job.data.prefetch_batches = 2;
   EXPECT_EQ(feed_slots(job, {.global = 24, .micro = 4, .data_ranks = 2, .accumulation = 3}), 4 * 5);

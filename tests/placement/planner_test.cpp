@@ -334,6 +334,14 @@ TEST_F(PlannerInfeasibleTest, ShardDegree) {
   job.parallelism.data_parallel_shard_degree = 4;
   EXPECT_THAT(reason(cluster_of("8xH200"), job), HasSubstr("fix: parallelism.data_parallel_shard_degree=-1"));
 }
+TEST_F(PlannerInfeasibleTest, ShardDegreeOfReplicas) {
+  job.parallelism.mode = "hybrid";
+  EXPECT_THAT(reason(cluster_of("8xH200"), job),
+              HasSubstr("not -1\n      fix: parallelism.data_parallel_shard_degree=4"));
+  job.parallelism.data_parallel_shard_degree = 3;
+  EXPECT_THAT(reason(cluster_of("8xH200"), job),
+              HasSubstr("not 3\n      fix: parallelism.data_parallel_shard_degree=2"));
+}
 TEST_F(PlannerInfeasibleTest, DeviceMemoryNamesTheLargestFittingMicroBatch) {
   job.precision.param = "bf16";
   job.training.global_batch_size = 512;

@@ -75,7 +75,10 @@ void CheckpointCoordinator::begin(TimePoint now) {
   ++attempts_;
   CheckpointBegin message = p.request;
   message.directory = folder_of(message.step, message.fence);
-  for (const auto& [rank, handle] : p.handles) message.snapshots.push_back(handle);
+  // ranks of other replicas have none
+  for (const auto& [rank, handle] : p.handles) {
+    if (!handle.empty()) message.snapshots.push_back(handle);
+  }
   effects_.send("checkpointer/0", message);
 }
 

@@ -103,6 +103,8 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "lr_scheduler.total_steps",
                                                  "job.run_root",
                                                  "activation_checkpoint",
+                                                 "offload",
+                                                 "optimizer.lazy",
                                                  "parallelism.param_slots",
                                                  "parallelism.grad_slots",
                                                  "data.prefetch_batches",

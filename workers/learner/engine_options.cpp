@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "placement/memory_model.h"
 #include "placement/recompute_plan.h"
 #include "placement/sharding.h"
 
@@ -33,12 +34,23 @@ std::optional<SophiaOptions> sophia_options(const OptimizerConfig& optimizer) {
 
 }  // namespace
 
-EngineOptions job_engine_options(const JobConfig& config) {
+std::string offload_folder(const JobConfig& config, const std::string& run_dir) {
+  if (!config.offload.states && !config.offload.activations) return "";
+  return config.offload.folder.empty() ? run_dir + "/offload" : config.offload.folder;
+}
+
+EngineOptions job_engine_options(const JobConfig& config, const std::string& run_dir) {
   return {.param_dtype = config.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
           .param_slots = keeps_parameters(config.parallelism) ? kSlotForEveryUnit
                                                               : static_cast<int>(config.parallelism.param_slots),
           .grad_slots = static_cast<int>(config.parallelism.grad_slots),
           .whole_gradients = config.parallelism.mode == "zero1",
+          .offload = {.states = config.offload.states,
+                      .stash_slots = config.offload.activations ? kStashSlots : 0,
+                      .folder = offload_folder(config, run_dir)},
+          .lazy_optimizer = config.optimizer.lazy,
+          .sharing_ranks =
+              config.parallelism.mode == "hybrid" ? static_cast<int>(config.parallelism.data_parallel_shard_degree) : 0,
           .clip_grad_norm = config.training.clip_grad_norm,
           .recompute = recompute_levels(config),
           .adamw = {.beta1 = config.optimizer.betas.at(0),

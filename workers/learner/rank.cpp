@@ -12,6 +12,7 @@
 #include "kernels/threads.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/learner/base_writer.h"
+#include "workers/learner/engine_options.h"
 #include "workers/learner/initial_state.h"
 
 namespace troupe::workers {
@@ -203,7 +204,7 @@ Result<void> LearnerRank::train(const GroupPlan& plan) {
     if (aborted_) return Error{Errc::aborted, "told to leave the group"};
     collective_ = std::move(joined);
   }
-  engine_.attach(*group_);
+  TROUPE_TRY(engine_.attach(*group_));
   has_base_ = !has_frozen_units(engine_);
   TROUPE_ASSIGN(const std::string state, restore(plan));
   TROUPE_ASSIGN(ledger_, LedgerWriter::open(setup_.run_dir + "/ledger", plan.fence, plan.rank));
@@ -263,7 +264,7 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
 
 Result<void> LearnerRank::make_durable() {
   TROUPE_TRY(ledger_->sync());
-  if (has_base_) return {};
+  if (has_base_ || engine_.replica() != 0) return {};
   const Span span("write base");
   TROUPE_TRY(write_base_part(engine_, setup_.run_dir + "/checkpoints", plan_.fence));
   has_base_ = true;
@@ -271,9 +272,14 @@ Result<void> LearnerRank::make_durable() {
 }
 
 Result<void> LearnerRank::copy_state(SnapshotReady& ready) {
+  ready.updates = engine_.updates();
+  // the first replica's state is that of all
+  if (engine_.replica() != 0) return {};
   const std::size_t bytes = engine_.snapshot_bytes();
   if (!arena_ || arena_->bytes().size() != bytes) {
-    TROUPE_ASSIGN(auto arena, Arena::create(setup_.actor + "-snapshot", bytes));
+    const std::string folder = offload_folder(setup_.config, setup_.run_dir);
+    TROUPE_ASSIGN(auto arena, folder.empty() ? Arena::create(setup_.actor + "-snapshot", bytes)
+                                             : Arena::create_on_disk(folder, bytes));
     TROUPE_TRY(arena.publish(setup_.runtime_dir));
     arena_.emplace(std::move(arena));
   }
@@ -282,7 +288,6 @@ Result<void> LearnerRank::copy_state(SnapshotReady& ready) {
     engine_.snapshot(arena_->bytes());
   }
   ready.handle = arena_->handle();
-  ready.updates = engine_.updates();
   if (is_rank_zero()) {
     ready.group_updates = engine_.group_updates();
     ready.trainer_state = trainer_.state();

@@ -47,7 +47,7 @@ double metric(const MicroResult& result, const std::string& name) {
 SftTrainer::SftTrainer(LearnerSetup setup, const BatchPlan& batch, std::unique_ptr<TrainingTask> task, Feed& feed)
     : setup_(std::move(setup)), batch_(batch), task_(std::move(task)), feed_(feed), metrics_(metric_names(*task_)) {}
 
-EngineOptions SftTrainer::engine_options() const { return job_engine_options(setup_.config); }
+EngineOptions SftTrainer::engine_options() const { return job_engine_options(setup_.config, setup_.run_dir); }
 
 Result<void> SftTrainer::begin(const TrainerSession& session) {
   session_ = session;

@@ -10,6 +10,7 @@
 #include "model/wan/model_cost.h"
 #include "placement/memory_model.h"
 #include "placement/recompute_plan.h"
+#include "placement/sharding.h"
 
 namespace troupe::workers {
 namespace {
@@ -31,7 +32,8 @@ void add_block_work(UnitShape& unit, const DitUnitCost& block, const DitCost& co
   if (level >= 3) unit.backward = unit.backward + Work{0, attention, 0, 0};
 }
 
-void add_work(StepShape& shape, const JobConfig& job, const Plan& plan) {
+/// What each unit does, and what blocks keep.
+void add_work(StepShape& shape, const JobConfig& job, const ModelCost& model, const Plan& plan) {
   const auto samples = static_cast<double>(plan.batch.micro);
   const DitCost cost = dit_cost(job.model, job.data.window, gathered_bytes_per_param(job));
   const double row_bytes =
@@ -44,7 +46,11 @@ void add_work(StepShape& shape, const JobConfig& job, const Plan& plan) {
     const DitUnitCost& of = cost.units.at(static_cast<std::size_t>(u));
     const bool trains = unit.keep == UnitKeep::trained;
     if (u > 0 && u + 1 < shape.chain) {
-      add_block_work(unit, of, cost, samples, row_bytes, levels.at(static_cast<std::size_t>(u) - 1), trains);
+      const std::size_t level = levels.at(static_cast<std::size_t>(u) - 1);
+      add_block_work(unit, of, cost, samples, row_bytes, level, trains);
+      const LevelCost& keeps = model.levels.at(level);
+      const std::int64_t kept = u + 2 < shape.chain ? keeps.kept_bytes : keeps.last_kept_bytes;
+      unit.kept = std::max<std::int64_t>(1, kept * plan.batch.micro / model.level_samples);
       continue;
     }
     unit.forward = {samples * of.executed_forward_flops, 0, 0, 0};
@@ -53,8 +59,9 @@ void add_work(StepShape& shape, const JobConfig& job, const Plan& plan) {
 }
 
 StepShape shape_of(const JobConfig& job, const ModelCost& cost, const Plan& plan) {
-  const std::int64_t world = plan.batch.data_ranks;
+  const std::int64_t world = sharing_ranks(job.parallelism, plan.batch.data_ranks);
   StepShape shape{.world = static_cast<int>(world),
+                  .replicas = static_cast<int>(plan.batch.data_ranks / world),
                   .units = {},
                   .param_bytes = gathered_bytes_per_param(job),
                   .moment_bytes = job.optimizer.moments == "bf16" ? 2 : 4,
@@ -70,9 +77,12 @@ StepShape shape_of(const JobConfig& job, const ModelCost& cost, const Plan& plan
                            .has_replicated = has_replicated && !unit.replicated});
   }
   shape.whole_gradients = plan.sharding == "zero1";
-  shape.param_slots =
-      plan.sharding == "zero3" ? std::min(static_cast<int>(job.parallelism.param_slots), shape.chain) : shape.chain;
-  add_work(shape, job, plan);
+  shape.offloads_states = job.offload.states;
+  shape.param_slots = plan.sharding == "zero3" || plan.sharding == "hybrid"
+                          ? std::min(static_cast<int>(job.parallelism.param_slots), shape.chain)
+                          : shape.chain;
+  shape.stash_slots = job.offload.activations ? kStashSlots : 0;
+  add_work(shape, job, cost, plan);
   return shape;
 }
 
@@ -88,11 +98,14 @@ Result<PlannedStep> planned_step(const JobConfig& job, const ModelCost& cost, co
   std::vector<bool> trained;
   for (const UnitShape& unit : shape.units) trained.push_back(unit.keep == UnitKeep::trained);
   const std::vector<bool> chain(trained.begin(), trained.begin() + shape.chain);
-  StepBuilder builder(*arenas, StepState::empty(shape));
+  StepState state = StepState::empty(shape);
+  // what the step before left for this one
+  if (job.optimizer.lazy) state.postponed = trained;
+  StepBuilder builder(*arenas, state);
   for (std::int64_t micro = 0; micro < plan.batch.accumulation; ++micro)
     builder.micro_batch(chain, Differentiation::units);
   builder.vote();
-  builder.update(trained);
+  job.optimizer.lazy ? builder.postpone_update(trained) : builder.update(trained);
   return PlannedStep{arenas, builder.operations()};
 }
 

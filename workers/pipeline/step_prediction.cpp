@@ -30,6 +30,7 @@ std::optional<StepRates> rates_of(const std::string& device, std::int64_t tokens
                    .attention = tokens >= kLongSequence ? 450e12 : 200e12,
                    .memory = 0.85 * *memory,
                    .link = is_one_node ? 370e9 : 45e9,
+                   .offload = 50e9,
                    .launch = 20e-6};
 }
 

@@ -166,6 +166,27 @@ TEST_F(ArenaTest, AFileThatIsNotSealedIsRefused) {
   ::close(other);
 }
 
+TEST_F(ArenaTest, OneOnADiskIsSharedLikeOneInMemory) {
+  const ScratchFolder disk("/var/tmp");
+  Arena owner = Arena::create_on_disk(disk.path(), kBytes).value();
+  owner.publish(folder_.path()).value();
+  const Arena other = Arena::attach(owner.handle(), kBytes).value();
+  owner.bytes()[kBytes - 1] = std::byte{5};
+  EXPECT_EQ(other.bytes()[kBytes - 1], std::byte{5});
+  EXPECT_TRUE(std::filesystem::is_empty(disk.path()));
+  EXPECT_EQ(code_of(Arena::create_on_disk(disk.path(), 0)), Errc::invalid_argument);
+}
+
+TEST_F(ArenaTest, AFileWithANameIsRefused) {
+  const ScratchFolder disk("/var/tmp");
+  const std::string name = disk / "named";
+  const int other = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(other, 0);
+  ASSERT_EQ(::ftruncate(other, kBytes), 0);
+  EXPECT_EQ(code_of(Arena::attach(handle_of(other), kBytes)), Errc::failed_precondition);
+  ::close(other);
+}
+
 TEST_F(ArenaTest, NobodyCanResizeIt) {
   const Arena owner = published();
   const auto fd = ArenaDesk::fetch(owner.handle().substr(std::string("arena:8192:").size()));

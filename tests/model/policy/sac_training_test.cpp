@@ -105,7 +105,7 @@ TEST(SacTrainingTest, TheActorFindsTheActionThatPays) {
   const auto net = make_sac(c);
   run_thread_ranks(1, [&](Collective& collective) {
     Engine engine(net->objective("critic"), options_of(*net));
-    engine.attach(collective);
+    engine.attach(collective).value();
     engine.initialise(4);
     for (std::uint64_t step = 0; step < 400; ++step) run_update(engine, *net, {bandit(c, 64, step)}, 1.0, 5e-3);
     const auto views = engine.gather_views(net->acting_units());

@@ -113,7 +113,7 @@ void survive(std::unique_ptr<Collective> doomed, std::unique_ptr<Collective> fre
              Survivor& survivor) {
   TrainingRun run{.world = 2, .micro_batches = 2, .first_step = 2, .steps = 1};
   Engine engine(std::make_shared<ChainNetwork>(), run.options);
-  engine.attach(*doomed);
+  engine.attach(*doomed).value();
   ASSERT_TRUE(engine.load(committed));
   std::vector<double> lost, norms;
   const auto first = train_rank(engine, run, lost, norms);
@@ -122,7 +122,7 @@ void survive(std::unique_ptr<Collective> doomed, std::unique_ptr<Collective> fre
     ASSERT_EQ(first.error().code(), Errc::aborted) << first.error().to_string();
   }
   doomed.reset();
-  engine.attach(*fresh);
+  engine.attach(*fresh).value();
   ASSERT_TRUE(engine.load(committed));
   run.steps = 2;
   train_rank(engine, run, survivor.losses, norms).value();

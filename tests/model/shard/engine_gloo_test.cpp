@@ -38,6 +38,16 @@ TEST(EngineGlooTest, GlooAndThreadRanksAreBitEqual) {
   }
 }
 
+TEST(EngineGlooTest, ReplicasAreBitEqualOverGlooAndThreads) {
+  TrainingRun run{.world = 4, .micro_batches = 2, .steps = 3};
+  run.options.sharing_ranks = 2;
+  const auto threads = train(run);
+  run.join = [store = fresh_store("replicas")](int rank) { return join(store, rank, 4); };
+  const auto gloo = train(run);
+  EXPECT_EQ(gloo.losses, threads.losses);
+  EXPECT_TRUE(gloo.state == threads.state);
+}
+
 /// One rank of the test below, as a child process: trains and leaves its losses, as doubles, beside the store.
 TEST(EngineGlooTest, DISABLED_ChildRank) {
   const char* rank = std::getenv("TROUPE_TEST_RANK");

@@ -3,6 +3,7 @@
 
 #include "tests/model/shard/shuffled_device.h"
 #include "tests/model/shard/training_harness.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::model {
 namespace {
@@ -28,6 +29,9 @@ TrainingResult train_shuffled(TrainingRun run, std::uint64_t seed, std::atomic<i
     Counted(std::uint64_t draw, std::atomic<int>& sum) : inner(draw), total(sum) {}
     ~Counted() override { total += inner.overtakings(); }
     std::shared_ptr<device::Memory> allocate(std::int64_t bytes) override { return inner.allocate(bytes); }
+    Result<std::shared_ptr<device::Memory>> allocate_behind(std::int64_t bytes, const std::string& folder) override {
+      return inner.allocate_behind(bytes, folder);
+    }
     std::unique_ptr<device::Stream> make_stream(device::StreamUse use) override { return inner.make_stream(use); }
     std::unique_ptr<device::Event> make_event() override { return inner.make_event(); }
     ShuffledDevice inner;
@@ -38,6 +42,7 @@ TrainingResult train_shuffled(TrainingRun run, std::uint64_t seed, std::atomic<i
 }
 
 TEST(EngineHazardTest, AThousandPartsInRandomLegalOrderChangeNoBit) {
+  const ScratchFolder folder("/var/tmp");
   std::atomic<int> overtakings{0};
   int parts = 0;
   for (std::uint64_t seed = 0; parts < 1000; ++seed) {
@@ -48,6 +53,8 @@ TEST(EngineHazardTest, AThousandPartsInRandomLegalOrderChangeNoBit) {
     run.options.recompute = {seed / 12 % 2 == 0 ? RecomputeLevel::full : RecomputeLevel::none};
     run.options.whole_gradients = seed % 5 == 4;
     if (seed / 24 % 2 == 1) run.options.param_dtype = at::kBFloat16;
+    run.options.offload = {.states = seed % 7 < 3, .stash_slots = 0, .folder = folder.path()};
+    run.options.lazy_optimizer = seed % 2 == 0;
     const auto in_order = train(run);
     const auto shuffled = train_shuffled(run, seed, overtakings);
     ASSERT_EQ(shuffled.losses, in_order.losses) << "seed " << seed;

@@ -25,8 +25,8 @@ FullState rounded_moments(FullState state) {
 TEST(EngineMomentsTest, TheyTakeHalfTheBytesOfShardsAndSnapshots) {
   const auto group = join_thread_group(make_thread_group(2, std::chrono::seconds(5)), 0);
   Engine f32(std::make_shared<ChainNetwork>(), {}), bf16(std::make_shared<ChainNetwork>(), with_bf16_moments().options);
-  f32.attach(*group);
-  bf16.attach(*group);
+  ASSERT_TRUE(f32.attach(*group));
+  ASSERT_TRUE(bf16.attach(*group));
   EXPECT_EQ(bf16.bytes().at("shards"), f32.bytes().at("shards") / 16 * 12);
   EXPECT_EQ(bf16.snapshot_bytes(), f32.snapshot_bytes() / 12 * 8);
 }

@@ -85,6 +85,43 @@ TEST(EngineParityTest, WhatRanksKeepWholeChangesNoBitWithoutAccumulation) {
   }
 }
 
+TEST(EngineParityTest, ReplicasOfShardsTrainLikeRanksThatAllShare) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    TrainingRun run{.world = 4, .micro_batches = 2, .steps = 10};
+    run.options.param_dtype = dtype;
+    const auto zero3 = train(run);
+    for (const int sharing : {1, 2}) {
+      run.options.sharing_ranks = sharing;
+      const auto hybrid = train(run);
+      ASSERT_EQ(hybrid.losses.size(), zero3.losses.size());
+      const double tolerance = dtype == at::kFloat ? 1e-6 : 1e-3;
+      for (std::size_t step = 0; step < zero3.losses.size(); ++step) {
+        EXPECT_NEAR(hybrid.losses[step], zero3.losses[step], tolerance * zero3.losses[step]) << sharing << " ranks";
+        EXPECT_NEAR(hybrid.norms[step], zero3.norms[step], 10 * tolerance * zero3.norms[step]) << sharing << " ranks";
+      }
+      EXPECT_EQ(train(run).losses, hybrid.losses) << "a second run";
+    }
+    // one micro-batch a rank, summed in the same order as by two ranks that accumulate
+    run.options.sharing_ranks = 1;
+    run.world = 2;
+    run.micro_batches = 1;
+    const auto replicas = train(run);
+    run.options.sharing_ranks = 0;
+    EXPECT_TRUE(train(run).state == replicas.state);
+  }
+}
+
+TEST(EngineParityTest, RanksThatAreNoMultipleOfAReplicaAreRefused) {
+  EngineOptions options;
+  options.sharing_ranks = 2;
+  run_thread_ranks(3, [&](Collective& group) {
+    Engine engine(std::make_shared<ChainNetwork>(), options);
+    const auto attached = engine.attach(group);
+    ASSERT_FALSE(attached);
+    EXPECT_EQ(attached.error().message(), "3 ranks are no multiple of 2");
+  });
+}
+
 TEST(EngineParityTest, GradientsThatAreAddedUpWholeAreThoseOfEveryMicroBatchSummed) {
   TrainingRun run{.world = 2, .micro_batches = 3, .steps = 10};
   const auto zero3 = train(run);

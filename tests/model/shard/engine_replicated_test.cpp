@@ -172,7 +172,7 @@ TEST(EngineResidentTest, AllocatedBytesFollowTheFormula) {
     run_thread_ranks(2, [&](Collective& group) {
       const std::int64_t width = dtype == at::kFloat ? 4 : 2;
       Engine engine(kAdapted, {.param_dtype = dtype, .param_slots = 3, .grad_slots = 2});
-      engine.attach(group);
+      engine.attach(group).value();
       std::int64_t frozen = 0, largest = 0;
       for (std::size_t u = 0; u + 1 < engine.layouts().size(); ++u) {
         frozen += engine.layouts()[u].shard(2);

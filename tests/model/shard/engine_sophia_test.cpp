@@ -5,9 +5,12 @@
 #include "base/random.h"
 #include "model/loss/sampled_label.h"
 #include "tests/model/shard/training_harness.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::model {
 namespace {
+
+using testing::ScratchFolder;
 
 /// Curvature stands in the place of v.
 constexpr std::size_t kH = kV;
@@ -61,6 +64,8 @@ struct SophiaRun {
   int world = 1, micro_batches = 1;
   std::int64_t first_step = 0, steps = 30;
   const StateSource* resume = nullptr;
+  /// updates wait for their use, and states lie in this folder
+  std::string offload_folder = {};
   SophiaOptions sophia = {.beta1 = 0.9, .beta2 = 0.95, .rho = 0.04, .weight_decay = 0.01};
 };
 
@@ -85,7 +90,10 @@ FullState state_of(const SophiaRun& run) {
       engine.commit(1e-2, accumulate(engine, step, /*labels=*/false));
     }
   };
-  EngineOptions options{.clip_grad_norm = 0.5, .sophia = run.sophia};
+  EngineOptions options{.offload = {.states = !run.offload_folder.empty(), .folder = run.offload_folder},
+                        .lazy_optimizer = !run.offload_folder.empty(),
+                        .clip_grad_norm = 0.5,
+                        .sophia = run.sophia};
   return state_after(run.world, std::make_shared<RegressionNetwork>(kInputs, kOutputs), options, 3, work);
 }
 
@@ -99,6 +107,11 @@ TEST(EngineSophiaTest, TwoRanksHaveTheBitsOfOneAndFourAgree) {
     for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-6) << kind << " " << i;
   }
   EXPECT_EQ(four.num_updates, 30);
+}
+
+TEST(EngineSophiaTest, ALazyOptimizerAndOffloadedStatesChangeNoBit) {
+  const ScratchFolder folder("/var/tmp");
+  EXPECT_TRUE(state_of({.world = 2, .offload_folder = folder.path()}) == state_of({.world = 2}));
 }
 
 TEST(EngineSophiaTest, AResumeInTheMiddleOfTheCadenceIsExactOnAnyNumberOfRanks) {

@@ -48,7 +48,7 @@ TEST(EngineStateTest, AllocatedBytesFollowTheFormula) {
         const std::int64_t width = dtype == at::kFloat ? 4 : 2;
         Engine engine(std::make_shared<ChainNetwork>(), {.param_dtype = dtype, .param_slots = 3, .grad_slots = 2});
         EXPECT_EQ(engine.bytes().at("shards"), 0);
-        engine.attach(group);
+        engine.attach(group).value();
         std::int64_t shard = 0, largest = 0;
         for (const auto& layout : engine.layouts()) {
           shard += layout.padded(world) / world;
@@ -67,7 +67,7 @@ TEST(EngineStateTest, AllocatedBytesFollowTheFormula) {
 TEST(EngineStateTest, MoreParameterSlotsThanUnitsAreNotAllocated) {
   run_thread_ranks(2, [&](Collective& group) {
     Engine engine(std::make_shared<ChainNetwork>(ChainShape{.blocks = 2}), {.param_slots = 10});
-    engine.attach(group);
+    engine.attach(group).value();
     std::int64_t all = 0;
     for (const FlatLayout& layout : engine.layouts()) all += layout.padded(2);
     EXPECT_EQ(engine.bytes().at("slots"), all * 4) << "one for each unit, of its size";
@@ -109,7 +109,7 @@ TEST(EngineStateTest, WorkWithoutAGroupOrStateIsRefused) {
   Engine engine(std::make_shared<ChainNetwork>(), {});
   EXPECT_EQ(engine.accumulate(chain_batch(0), 1, true).error().code(), Errc::failed_precondition);
   run_thread_ranks(1, [&](Collective& group) {
-    engine.attach(group);
+    engine.attach(group).value();
     EXPECT_FALSE(engine.has_state());
     EXPECT_EQ(engine.forward(chain_batch(0)).error().code(), Errc::failed_precondition);
     engine.initialise(1);
@@ -123,17 +123,17 @@ TEST(EngineStateTest, AttachingAnEqualGroupKeepsTheStateAndAnotherSizeLosesIt) {
   Engine engine(std::make_shared<ChainNetwork>(), {});
   std::vector<std::byte> before;
   run_thread_ranks(1, [&](Collective& group) {
-    engine.attach(group);
+    engine.attach(group).value();
     engine.initialise(1);
     before = snapshot_of(engine);
   });
   run_thread_ranks(1, [&](Collective& group) {
-    engine.attach(group);
+    engine.attach(group).value();
     EXPECT_TRUE(engine.has_state());
     EXPECT_EQ(snapshot_of(engine), before);
   });
   const auto wider = join_thread_group(make_thread_group(2, std::chrono::seconds(5)), 0);
-  engine.attach(*wider);
+  engine.attach(*wider).value();
   EXPECT_FALSE(engine.has_state());
 }
 

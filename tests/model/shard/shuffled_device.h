@@ -22,6 +22,9 @@ class ShuffledDevice final : public device::Device {
   std::shared_ptr<device::Memory> allocate(std::int64_t bytes) override {
     return device::host_device().allocate(bytes);
   }
+  Result<std::shared_ptr<device::Memory>> allocate_behind(std::int64_t bytes, const std::string& folder) override {
+    return device::host_device().allocate_behind(bytes, folder);
+  }
   std::unique_ptr<device::Stream> make_stream(device::StreamUse) override { return std::make_unique<Stream>(*this); }
   std::unique_ptr<device::Event> make_event() override { return std::make_unique<Event>(); }
 

@@ -25,10 +25,11 @@ Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<doub
                         std::vector<double>& norms) {
   const std::int64_t per_step = std::int64_t{run.world} * run.micro_batches;
   const double weight = 1.0 / static_cast<double>(per_step);
+  const int rank = engine.replica() * engine.world() + engine.rank();
   for (std::int64_t step = run.first_step; step < run.first_step + run.steps; ++step) {
     double loss = 0;
     for (int j = 0; j < run.micro_batches; ++j) {
-      const auto batch = run.batch(step * per_step + j * run.world + engine.rank());
+      const auto batch = run.batch(step * per_step + j * run.world + rank);
       TROUPE_ASSIGN(const auto micro, engine.accumulate(batch, weight, j == 0));
       loss += micro.loss * weight;
     }
@@ -59,7 +60,7 @@ at::Tensor take(const std::byte*& next, std::int64_t elements, at::ScalarType dt
 
 }  // namespace
 
-std::vector<std::byte> snapshot_of(const Engine& engine, const EngineOptions& options) {
+std::vector<std::byte> snapshot_of(Engine& engine, const EngineOptions& options) {
   std::vector<std::byte> snapshot(engine.snapshot_bytes()), state;
   engine.snapshot(snapshot);
   const std::byte* next = snapshot.data();
@@ -115,7 +116,7 @@ TrainingResult train(const TrainingRun& run) {
     }
     std::vector<double> losses, norms;
     train_rank(engine, run, losses, norms).value();
-    if (engine.rank() != 0) return;
+    if (engine.rank() != 0 || engine.replica() != 0) return;
     result.losses = losses;
     result.norms = norms;
   };
@@ -157,7 +158,13 @@ FullState state_after(int world, const std::shared_ptr<const Network>& network, 
     layouts = engine.layouts();
   };
   run_thread_ranks(world, body, join);
-  FullState state = full_state(units, layouts, world, snapshots, updates, options.ema_decay > 0);
+  const int sharing = options.sharing_ranks == 0 ? world : options.sharing_ranks;
+  for (int rank = sharing; rank < world; ++rank) {
+    EXPECT_TRUE(snapshots[static_cast<std::size_t>(rank)] == snapshots[static_cast<std::size_t>(rank % sharing)])
+        << "replicas differ";
+  }
+  snapshots.resize(static_cast<std::size_t>(sharing));
+  FullState state = full_state(units, layouts, sharing, snapshots, updates, options.ema_decay > 0);
   state.by_group = groups;
   return state;
 }

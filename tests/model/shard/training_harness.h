@@ -62,7 +62,7 @@ struct StartedEngine : Engine {
                          EngineOptions options = {}, std::uint64_t seed = 1,
                          device::Device& device = device::host_device())
       : Engine(std::move(network), std::move(options), device) {
-    attach(group);
+    attach(group).value();
     initialise(seed);
   }
 };
@@ -76,7 +76,7 @@ FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatL
                      const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates,
                      bool has_average = false);
 /// A rank's snapshot with its frozen units in their places, as f32. `options` are the engine's.
-std::vector<std::byte> snapshot_of(const Engine& engine, const EngineOptions& options = {});
+std::vector<std::byte> snapshot_of(Engine& engine, const EngineOptions& options = {});
 
 /// Runs every rank on a thread of its own, one intra-op thread each, and fails the test if a rank fails.
 TrainingResult train(const TrainingRun& run);

@@ -60,7 +60,7 @@ TEST(ArenaPlanTest, NoTwoBuffersOfAnArenaMeetButSlotsAndStaging) {
     const ArenaPlan& plan = *step.plan;
     std::vector<ArenaRange> ranges;
     for (int u = 0; u < static_cast<int>(plan.shape().units.size()); ++u) {
-      ranges.push_back(plan.activation(u));
+      ranges.push_back(plan.is_stashed(u) ? plan.stashed(u) : plan.activation(u));
       const auto keep = plan.shape().units[static_cast<std::size_t>(u)].keep;
       ranges.push_back(plan.state(StateKind::master, u));
       if (plan.gathered(u) != ranges.back()) ranges.push_back(plan.gathered(u));

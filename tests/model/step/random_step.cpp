@@ -56,6 +56,9 @@ WholeStep random_step(std::uint64_t seed) {
   shape.whole_gradients = draws.chance(30);
   shape.keeps_average = draws.chance(30);
   shape.moment_bytes = draws.chance(70) ? 4 : 2;
+  shape.replicas = draws.chance(25) ? draws.between(2, 3) : 1;
+  shape.offloads_states = draws.chance(30);
+  if (draws.chance(30)) shape.stash_slots = draws.between(2, 4);
   const bool is_adapted = draws.chance(30);
   for (int u = 0; u < chain; ++u) {
     UnitShape& unit = shape.units[static_cast<std::size_t>(u)];
@@ -100,7 +103,7 @@ WholeStep random_step(std::uint64_t seed) {
     }
     std::vector<bool> updated;
     for (int u = 0; u < static_cast<int>(shape.units.size()); ++u) updated.push_back(trained(u) && draws.chance(90));
-    builder.update(updated);
+    draws.chance(50) ? builder.postpone_update(updated) : builder.update(updated);
     std::vector<bool> averaged;
     for (const UnitShape& unit : shape.units) averaged.push_back(unit.keep == UnitKeep::averaged);
     builder.average(averaged);

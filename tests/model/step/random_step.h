@@ -21,7 +21,8 @@ StepShape chain_shape(const std::vector<std::int64_t>& padded, int world, int pa
 WholeStep whole_step(const StepShape& shape, int micro_batches);
 
 /// Steps of a random network: units, ranks, slots, dtype, frozen units, adapters, target networks, objectives that
-/// train a part, manual backwards, evaluation, groups that are updated alone and snapshots in between.
+/// train a part, manual backwards, evaluation, groups that are updated alone, updates that are postponed, replicas,
+/// offloaded states and activations, and snapshots in between.
 WholeStep random_step(std::uint64_t seed);
 
 }  // namespace troupe::model

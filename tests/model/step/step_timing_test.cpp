@@ -9,7 +9,7 @@
 namespace troupe::model {
 namespace {
 
-constexpr StepRates kRates{.products = 100, .attention = 50, .memory = 1000, .link = 10, .launch = 0};
+constexpr StepRates kRates{.products = 100, .attention = 50, .memory = 1000, .link = 10, .offload = 20, .launch = 0};
 
 Op op_on(OpStream stream, const Work& work, std::vector<int> waits = {}) {
   Op op{

@@ -8,12 +8,16 @@
 #include "model/shard/init.h"
 #include "model/wan/dit.h"
 #include "model/wan/lora.h"
+#include "tests/model/shard/shuffled_device.h"
 #include "tests/model/shard/training_harness.h"
 #include "tests/model/wan/network_run.h"
 #include "tests/model/wan/tiny_model.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::model {
 namespace {
+
+using testing::ScratchFolder;
 
 const testing::TinyShape kTrained{.name = "tiny"};
 
@@ -55,6 +59,33 @@ TEST(DitEngineTest, RanksSlotsModesAndLevelsChangeNoBit) {
           EXPECT_TRUE(got.state == want.state) << slots << " slots, " << enum_name(level) << (lora ? ", lora" : "");
         }
       }
+    }
+  }
+}
+
+TEST(DitEngineTest, OffloadedActivationsAndStatesChangeNoBit) {
+  const ScratchFolder folder("/var/tmp");
+  auto config = testing::tiny_config(kTrained);
+  config.dit.num_layers = 6;
+  const auto network = std::make_shared<DitNetwork>(config, kTrained.max_blocks);
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    for (const auto level : {RecomputeLevel::none, RecomputeLevel::attention, RecomputeLevel::full}) {
+      TrainingRun run = run_of(network, dtype);
+      run.world = 2;
+      run.micro_batches = 2;
+      run.steps = 3;
+      // blocks that keep different amounts share a place
+      run.options.recompute = {level, level, RecomputeLevel::none, level};
+      const auto want = train(run);
+      for (const int slots : {2, 3}) {
+        run.options.offload = {.states = slots == 3, .stash_slots = slots, .folder = folder.path()};
+        const auto got = train(run);
+        EXPECT_EQ(got.losses, want.losses) << slots << " slots, " << enum_name(level);
+        EXPECT_TRUE(got.state == want.state) << slots << " slots, " << enum_name(level);
+      }
+      // a device that overtakes wherever it may
+      run.device = [](int) { return std::make_unique<ShuffledDevice>(5); };
+      EXPECT_TRUE(train(run).state == want.state) << enum_name(level);
     }
   }
 }

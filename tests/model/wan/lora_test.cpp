@@ -192,7 +192,7 @@ TEST(LoraTest, TheEngineTrainsAdaptersAndLeavesTheBaseAlone) {
   const auto group = make_thread_group(1, std::chrono::seconds(20));
   const auto collective = join_thread_group(group, 0);
   Engine engine(network, {.adamw = {.weight_decay = 0}});
-  engine.attach(*collective);
+  engine.attach(*collective).value();
   engine.initialise(1);
   const auto base = [&engine] {
     std::vector<at::Tensor> shards;

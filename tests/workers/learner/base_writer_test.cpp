@@ -58,7 +58,7 @@ class BaseWriterTest : public ::testing::Test {
     manifest.world = world;
     std::vector<std::vector<float>> states(static_cast<std::size_t>(world));
     run_thread_ranks(world, [&](Collective& group) {
-      const StartedEngine engine(group, network_, {.param_dtype = dtype}, 11);
+      StartedEngine engine(group, network_, {.param_dtype = dtype}, 11);
       ASSERT_TRUE(write_base_part(engine, folder_.path(), manifest.fence));
       auto& state = states[static_cast<std::size_t>(group.rank())];
       state.resize(engine.snapshot_bytes() / sizeof(float));
@@ -104,7 +104,7 @@ TEST_F(BaseWriterTest, ItTakesWhatIsHeldAndTheCheckpointNoneOfIt) {
 
 TEST_F(BaseWriterTest, AFullDiskIsSaidAndTheNextAttemptSucceeds) {
   const auto group = join_thread_group(make_thread_group(1, std::chrono::seconds(20)), 0);
-  const StartedEngine engine(*group, network_);
+  StartedEngine engine(*group, network_);
   for (const char* fault : {"checkpoint.write:enospc", "checkpoint.fsync:enospc"}) {
     ASSERT_TRUE(arm_faults(fault));
     const auto failed = write_base_part(engine, folder_.path(), kFence);

@@ -134,7 +134,7 @@ class TrueSizeTest : public ::testing::TestWithParam<Case> {
     engine_ = std::make_unique<Engine>(std::make_shared<DitNetwork>(job_.model, job_.data.window.chunks),
                                        EngineOptions{.param_dtype = at::kBFloat16});
     group_ = join_thread_group(make_thread_group(kWorld, std::chrono::seconds(10)), 1);
-    engine_->attach(*group_);
+    engine_->attach(*group_).value();
   }
   /// Of one unit, in f32.
   std::int64_t largest_shard_bytes() const {

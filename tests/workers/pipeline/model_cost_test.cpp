@@ -35,7 +35,7 @@ std::shared_ptr<DitNetwork> make_network(const JobConfig& job) {
 
 /// As LearnerRank makes it.
 std::unique_ptr<Engine> make_engine(const JobConfig& job) {
-  return std::make_unique<Engine>(make_network(job), job_engine_options(job));
+  return std::make_unique<Engine>(make_network(job), job_engine_options(job, "/var/tmp"));
 }
 
 struct Case {
@@ -58,9 +58,10 @@ TEST_P(PlanMemoryTest, PlannedBytesAreTheBytesThatTheEngineAllocates) {
   const auto group = make_thread_group(world_, std::chrono::seconds(10));
   const auto collective = join_thread_group(group, 0);
   const auto engine = make_engine(job_);
-  engine->attach(*collective);
+  engine->attach(*collective).value();
   const auto allocated = engine->bytes();
   EXPECT_EQ(allocated.at("shards"), planned.shard_bytes);
+  EXPECT_EQ(allocated.at("offloaded"), planned.offload_bytes);
   EXPECT_EQ(allocated.at("slots"), planned.param_slot_bytes);
   EXPECT_EQ(allocated.at("gradients"), planned.grad_slot_bytes);
   EXPECT_EQ(static_cast<std::int64_t>(engine->snapshot_bytes()), planned.snapshot_bytes);
@@ -75,7 +76,8 @@ TEST_P(PlanMemoryTest, ThePrintedStepLiesInTheEnginesArenas) {
   Plan plan;
   plan.batch = {.global = 4 * world_, .micro = 2, .data_ranks = world_, .accumulation = 2};
   const PlannedStep step = planned_step(job_, cost_of(job_), plan).value();
-  const ArenaPlan engine(EngineMemory(make_network(job_), job_engine_options(job_)).shape_for(world_));
+  const ArenaPlan engine(
+      EngineMemory(make_network(job_), job_engine_options(job_, "/var/tmp"), device::host_device()).shape_for(world_));
   for (int arena = 0; arena <= static_cast<int>(ArenaKind::replicated_gradients); ++arena) {
     EXPECT_EQ(step.plan->bytes(static_cast<ArenaKind>(arena)), engine.bytes(static_cast<ArenaKind>(arena)))
         << enum_name(static_cast<ArenaKind>(arena));
@@ -100,6 +102,10 @@ const Case kCases[] = {
     {"FullBf16", {"precision.param=bf16"}},
     {"FullAveraged", {"ema.decay=0.9999"}},
     {"FullBf16Moments", {"optimizer.moments=bf16"}},
+    {"FullOffloaded", {"offload.states=true"}},
+    {"FullBf16Offloaded", {"precision.param=bf16", "offload.states=true"}},
+    {"LoraBf16Offloaded", {"model.train_architecture=lora", "precision.param=bf16", "offload.states=true"}},
+    {"FullOffloadedBf16MomentsAveraged", {"offload.states=true", "optimizer.moments=bf16", "ema.decay=0.9999"}},
     {"FullKept", {"activation_checkpoint.mode=none"}},
     {"Lora", kLora},
     {"LoraBf16", {"model.train_architecture=lora", "precision.param=bf16"}},

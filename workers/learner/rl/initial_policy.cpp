@@ -14,7 +14,7 @@ Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy,
                                  std::shared_ptr<const Network> network) {
   const auto alone = join_thread_group(make_thread_group(1, std::chrono::seconds(60)), 0);
   Engine engine(std::move(network), rl_engine_options(job, policy));
-  engine.attach(*alone);
+  TROUPE_TRY(engine.attach(*alone));
   TROUPE_ASSIGN(const auto source, open_initial_state(job, engine.units()));
   if (source) {
     TROUPE_TRY(engine.load(*source));

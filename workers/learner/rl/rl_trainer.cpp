@@ -71,7 +71,8 @@ RoundCollector::Options rl_collector_options(const JobConfig& job) {
 }
 
 EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {
-  EngineOptions options = job_engine_options(job);
+  EngineOptions options = job_engine_options(job, "");
+  options.lazy_optimizer = false;
   options.recompute = {RecomputeLevel::none};
   options.whole_gradients = false;
   options.param_slots = options.grad_slots = static_cast<int>(policy.units().size());
