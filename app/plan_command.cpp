@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "app/commands.h"
 #include "app/exit_code.h"
@@ -13,6 +14,7 @@
 #include "placement/pretend.h"
 #include "placement/render.h"
 #include "workers/node/inventory.h"
+#include "workers/pipeline/core_prediction.h"
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/planned_step.h"
 #include "workers/pipeline/step_prediction.h"
@@ -20,14 +22,33 @@
 namespace troupe::app {
 namespace {
 
-Result<void> write_timeline(const std::string& path, const std::vector<PredictedPlan>& plans) {
-  if (plans.empty()) {
-    return Error{
-        Errc::failed_precondition,
-        "--timeline: only steps of supervised jobs in bf16 on an H100 or H200 can be predicted; see --pretend"};
+/// What is known of a plan's step before it runs.
+struct Prediction {
+  /// on devices
+  std::vector<PredictedPlan> plans;
+  /// on cores, or why there is none; nothing for steps that are not predicted there
+  std::optional<Result<CorePrediction>> cores;
+};
+
+Result<void> write_timeline(const std::string& path, const Prediction& predicted) {
+  const auto write = [&](const StepTiming& timing, const PlannedStep& step) {
+    return write_file_durably(path, to_chrome_trace(timing, step.operations, *step.plan));
+  };
+  if (!predicted.plans.empty()) {
+    const StepPrediction& best = predicted.plans.front().prediction;
+    return write(best.timing, best.step);
   }
-  const StepPrediction& best = plans.front().prediction;
-  return write_file_durably(path, to_chrome_trace(best.timing, best.step.operations, *best.step.plan));
+  if (predicted.cores && *predicted.cores) return write((*predicted.cores)->timing, (*predicted.cores)->step);
+  if (predicted.cores) return predicted.cores->error().with("--timeline");
+  return Error{Errc::failed_precondition,
+               "--timeline: only steps of supervised jobs on this machine's cores, or in bf16 on an H100 or H200, can "
+               "be predicted; see --pretend"};
+}
+
+std::string to_text(const Prediction& predicted) {
+  if (!predicted.cores) return workers::to_text(predicted.plans);
+  if (*predicted.cores) return workers::to_text(**predicted.cores);
+  return fmt::format("  predicted     nothing: {}\n", predicted.cores->error().message());
 }
 
 }  // namespace
@@ -50,13 +71,20 @@ int plan_command(const PlanOptions& options) {
   if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
     return explain(*infeasible, *config);
   }
-  const auto predicted = predicted_plans(cluster, config->job, *cost);
-  if (!predicted) return complain(predicted.error(), kUsage);
-  // where steps can be predicted, the fastest; else what moves least and fits
-  const Plan& plan = predicted->empty() ? std::get<Plan>(outcome) : predicted->front().plan;
+  auto plans = predicted_plans(cluster, config->job, *cost);
+  if (!plans) return complain(plans.error(), kUsage);
+  Prediction predicted{.plans = std::move(*plans), .cores = {}};
+  // where steps on devices can be predicted, the fastest; else what moves least and fits
+  const Plan& plan = predicted.plans.empty() ? std::get<Plan>(outcome) : predicted.plans.front().plan;
+  const bool shows = !options.timeline.empty() || !(options.json || options.schedule);
+  if (shows && steps_on_cores(config->job, *cost, plan)) {
+    const bool is_here = options.pretend.empty();
+    predicted.cores.emplace(
+        predict_on_cores(config->job, *cost, plan, is_here ? std::optional(own_core_rates()) : std::nullopt));
+  }
   warn(preflight(*config, {}, &plan));
   if (!options.timeline.empty()) {
-    if (auto written = write_timeline(options.timeline, *predicted); !written) return complain(written.error(), kUsage);
+    if (auto written = write_timeline(options.timeline, predicted); !written) return complain(written.error(), kUsage);
   }
   if (options.json) {
     fmt::print("{}", to_json(plan));
@@ -68,7 +96,7 @@ int plan_command(const PlanOptions& options) {
     fmt::print("{}", to_text(*step));
     return kOk;
   }
-  fmt::print("{}{}", to_table(plan, config->job), to_text(*predicted));
+  fmt::print("{}{}", to_table(plan, config->job), to_text(predicted));
   if (options.show_config) {
     fmt::print("{}", config->resolved_yaml);
   } else {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,11 +15,15 @@
 #include "base/log.h"
 #include "kernels/product.h"
 #include "kernels/product_rates.h"
+#include "model/calibration/measure_core_rates.h"
 #include "placement/product_form.h"
+#include "workers/node/inventory.h"
 
 namespace troupe::app {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// What the rates depend on: the processor as /proc/cpuinfo names it (model and features) and the library.
 std::string machine_text() {
@@ -32,40 +37,96 @@ std::string machine_text() {
   return text;
 }
 
-std::optional<ProductRates> read_rates(const std::string& path, const std::string& machine) {
-  const auto text = read_file(path);
-  if (!text) return std::nullopt;
-  const auto kept = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!kept.is_object() || kept.value("machine", "") != machine) return std::nullopt;
-  const auto native = kept.find("native"), widened = kept.find("widened");
-  if (native == kept.end() || widened == kept.end() || !native->is_number() || !widened->is_number())
-    return std::nullopt;
-  return ProductRates{.native = native->get<double>(), .widened = widened->get<double>()};
-}
+std::string dtype_name(std::size_t place) { return place == 0 ? "f32" : "bf16"; }
 
-void keep_rates(const std::string& folder, const std::string& path, const std::string& machine,
-                const ProductRates& rates) {
-  const nlohmann::ordered_json kept{{"machine", machine}, {"native", rates.native}, {"widened", rates.widened}};
-  auto written = make_folders_durably(folder);
-  if (written) written = write_file_durably(path, kept.dump(2) + "\n");
-  if (!written) log::warn("the rates of products are not kept: {}", written.error().message());
-}
-
-ProductRates read_or_measure() {
-  const std::string home = cache_home(), folder = home + "/troupe", path = folder + "/product_rates.json";
-  const std::string machine = machine_text();
-  auto rates = home.empty() ? std::nullopt : read_rates(path, machine);
-  if (!rates) {
-    const auto measured = measure_product_rates();
-    rates = ProductRates{.native = measured.native, .widened = measured.widened};
-    if (!home.empty()) keep_rates(folder, path, machine, *rates);
+Json core_rates_json(const CoreRates& rates) {
+  Json json{{"version", kCoreRatesVersion}, {"threads", rates.threads}, {"products", rates.products}};
+  for (std::size_t dtype = 0; dtype < rates.coefficients.size(); ++dtype) {
+    for (std::size_t family = 0; family < kKernelFamilies; ++family) {
+      const KernelFeatures& of = rates.coefficients[dtype][family];
+      if (of == KernelFeatures{}) continue;
+      json["seconds"][dtype_name(dtype)][std::string(enum_name(static_cast<KernelFamily>(family)))] = of;
+    }
   }
-  rates->has_tiles = has_bf16_tiles();
-  return *rates;
+  return json;
+}
+
+/// Nothing where they are of another version, or of another number of cores.
+std::optional<CoreRates> core_rates_from(const Json& kept, int threads) {
+  try {
+    if (kept.at("version") != kCoreRatesVersion || kept.at("threads") != threads) return std::nullopt;
+    CoreRates rates{.threads = threads, .products = kept.at("products").get<std::array<double, 2>>()};
+    for (std::size_t dtype = 0; dtype < rates.coefficients.size(); ++dtype) {
+      for (const auto& [name, seconds] : kept.at("seconds").at(dtype_name(dtype)).items()) {
+        const auto family = enum_value<KernelFamily>(name);
+        if (!family) return std::nullopt;
+        rates.coefficients[dtype][static_cast<std::size_t>(*family)] = seconds.get<KernelFeatures>();
+      }
+    }
+    return rates;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// What is known of this machine; one object a process, which keeps it in the user's cache. What was not kept there is
+/// measured when it is asked for.
+class MachineRates {
+ public:
+  MachineRates() {
+    const std::string home = cache_home();
+    if (!home.empty()) folder_ = home + "/troupe";
+    const auto text = folder_.empty() ? Result<std::string>(std::string()) : read_file(path());
+    auto kept = text ? Json::parse(*text, nullptr, /*allow_exceptions=*/false) : Json();
+    if (kept.is_object() && kept.value("machine", "") == machine_text())
+      kept_ = std::move(kept);
+    else
+      kept_ = {{"machine", machine_text()}};
+  }
+
+  ProductRates products() {
+    ProductRates rates{.has_tiles = has_bf16_tiles()};
+    const auto native = kept_.find("native"), widened = kept_.find("widened");
+    if (native == kept_.end() || widened == kept_.end() || !native->is_number() || !widened->is_number()) {
+      const auto measured = measure_product_rates();
+      kept_["native"] = measured.native, kept_["widened"] = measured.widened;
+      keep();
+    }
+    rates.native = kept_["native"], rates.widened = kept_["widened"];
+    return rates;
+  }
+
+  CoreRates cores() {
+    const int threads = static_cast<int>(read_inventory("local").snapshot.cpus);
+    if (const auto found = kept_.find("cores"); found != kept_.end()) {
+      if (auto rates = core_rates_from(*found, threads)) return *rates;
+    }
+    const CoreRates rates = measure_core_rates(threads);
+    kept_["cores"] = core_rates_json(rates);
+    keep();
+    return rates;
+  }
+
+ private:
+  std::string path() const { return folder_ + "/product_rates.json"; }
+  void keep() const {
+    if (folder_.empty()) return;
+    auto written = make_folders_durably(folder_);
+    if (written) written = write_file_durably(path(), kept_.dump(2) + "\n");
+    if (!written) log::warn("this machine's rates are not kept: {}", written.error().message());
+  }
+
+  std::string folder_;
+  Json kept_;
+};
+
+MachineRates& machine_rates() {
+  static MachineRates rates;
+  return rates;
 }
 
 const ProductRates& own_product_rates() {
-  static const ProductRates rates = read_or_measure();
+  static const ProductRates rates = machine_rates().products();
   return rates;
 }
 
@@ -77,6 +138,11 @@ void add_product_rates(ClusterSnapshot& cluster, const JobConfig& job) {
 
 void use_product_form(const JobConfig& job) {
   if (multiplies_bf16(job)) set_product_form(*enum_value<ProductForm>(product_form(job, own_product_rates())));
+}
+
+const CoreRates& own_core_rates() {
+  static const CoreRates rates = machine_rates().cores();
+  return rates;
 }
 
 }  // namespace troupe::app

@@ -19,6 +19,7 @@
 #include "app/commands.h"
 #include "app/console.h"
 #include "app/exit_code.h"
+#include "app/expected_step.h"
 #include "app/job_setup.h"
 #include "app/preflight.h"
 #include "app/product_rates.h"
@@ -48,7 +49,6 @@
 namespace troupe::app {
 
 namespace {
-
 Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job, const RunDirectory& run) {
   std::vector<std::unique_ptr<MetricSink>> sinks;
   for (const std::string& name : job.metrics.sinks) {
@@ -288,6 +288,7 @@ class RunSession {
                                            .resume_bad = point_.bad_positions,
                                            .num_eval = pipeline_->num_eval()},
                                    .config_yaml = config_.resolved_yaml,
+                                   .expected = expected_step(job_, cost_, plan_),
                                    .lease = to_milliseconds(job_.cluster.lease),
                                    .orphan = to_milliseconds(job_.cluster.orphan),
                                    .forget = [this](const std::string& name) { process_->bridge->forget(name); },

@@ -26,8 +26,9 @@ ModelConfig config_of(const DitSize& size) {
 
 }  // namespace
 
-Batch make_dit_batch(const DitSize& size, at::ScalarType dtype) {
-  const auto config = config_of(size);
+Batch make_dit_batch(const DitSize& size, at::ScalarType dtype) { return make_dit_batch(config_of(size), size, dtype); }
+
+Batch make_dit_batch(const ModelConfig& config, const DitSize& size, at::ScalarType dtype) {
   std::vector<std::uint64_t> positions(static_cast<std::size_t>(size.samples));
   std::iota(positions.begin(), positions.end(), 0U);
   const auto draw = [&](std::uint64_t stream, const std::vector<std::int64_t>& shape) {

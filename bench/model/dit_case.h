@@ -46,5 +46,7 @@ DitCase make_dit_case(const DitSize& size, at::ScalarType dtype);
 
 /// The samples alone, in that dtype.
 Batch make_dit_batch(const DitSize& size, at::ScalarType dtype);
+/// Of another model, whose channels are not those of `size`.
+Batch make_dit_batch(const ModelConfig& config, const DitSize& size, at::ScalarType dtype);
 
 }  // namespace troupe::bench

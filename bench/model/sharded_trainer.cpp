@@ -50,11 +50,12 @@ ShardedTrainer::ShardedTrainer(const std::shared_ptr<const Network>& network, in
   }
 }
 
-void ShardedTrainer::step(Rank& rank, const Batch& batch, double lr, Phase& phase) const {
-  const double weight = 1.0 / static_cast<double>(ranks_.size());
-  const auto micro = must(rank.engine->accumulate(batch, weight, /*first=*/true));
+void ShardedTrainer::step(Rank& rank, const Batch& batch, double lr, int accumulation, Phase& phase) const {
+  const double weight = 1.0 / static_cast<double>(ranks_.size() * static_cast<std::size_t>(accumulation));
+  double loss = 0;
+  for (int i = 0; i < accumulation; ++i) loss += must(rank.engine->accumulate(batch, weight, /*first=*/i == 0)).loss;
   const auto computed = Clock::now();
-  const auto vote = must(rank.engine->vote({weight * micro.loss}, {}));
+  const auto vote = must(rank.engine->vote({weight * loss}, {}));
   phase.vote_s += seconds_since(computed);
   const auto voted = Clock::now();
   rank.engine->commit(lr, vote);
@@ -62,7 +63,7 @@ void ShardedTrainer::step(Rank& rank, const Batch& batch, double lr, Phase& phas
   phase.losses.push_back(vote.sums.at(0));
 }
 
-Phase ShardedTrainer::run(const std::vector<Batch>& batches, int steps, double lr, int threads) {
+Phase ShardedTrainer::run(const std::vector<Batch>& batches, int steps, double lr, int threads, int accumulation) {
   std::vector<Phase> phases(ranks_.size());
   std::vector<std::exception_ptr> failures(ranks_.size());
   const auto body = [&](std::size_t r) {
@@ -72,7 +73,7 @@ Phase ShardedTrainer::run(const std::vector<Batch>& batches, int steps, double l
     must(rank.group->barrier());
     const auto begin = Clock::now();
     phases[r].peak_bytes = peak_tensor_bytes([&] {
-      for (int i = 0; i < steps; ++i) step(rank, batches.at(r), lr, phases[r]);
+      for (int i = 0; i < steps; ++i) step(rank, batches.at(r), lr, accumulation, phases[r]);
     });
     must(rank.group->barrier());
     phases[r].seconds = seconds_since(begin);

@@ -25,9 +25,10 @@ class ShardedTrainer {
   ShardedTrainer(const std::shared_ptr<const Network>& network, int world, const EngineOptions& options,
                  const NamedTensors& weights);
 
-  /// Runs steps of one micro-batch for each rank: batches[r] is rank r's. Each rank has a thread of its own, in which
-  /// LibTorch may use one thread and the kernels `threads`. Throws std::runtime_error when a rank fails.
-  Phase run(const std::vector<Batch>& batches, int steps, double lr, int threads);
+  /// Runs steps of `accumulation` micro-batches for each rank: batches[r] is rank r's, each time. Each rank has a
+  /// thread of its own, in which LibTorch may use one thread and the kernels `threads`. Throws std::runtime_error when
+  /// a rank fails.
+  Phase run(const std::vector<Batch>& batches, int steps, double lr, int threads, int accumulation = 1);
 
   /// What the engines of all ranks have allocated.
   std::int64_t bytes() const;
@@ -37,7 +38,7 @@ class ShardedTrainer {
     std::unique_ptr<Collective> group;  // outlives its engine's use of it
     std::unique_ptr<Engine> engine;
   };
-  void step(Rank& rank, const Batch& batch, double lr, Phase& phase) const;
+  void step(Rank& rank, const Batch& batch, double lr, int accumulation, Phase& phase) const;
 
   std::vector<Rank> ranks_;
 };

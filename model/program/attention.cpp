@@ -67,6 +67,34 @@ struct AttentionShape {
   std::vector<AttentionPart> parts;
 };
 
+/// The kernels of all parts. `passes`: how often keys and values that several ranges hold are copied or added, in
+/// passes over what is read or written.
+void add_parts(const AttentionShape& shape, KernelFamily family, const Value& q, double passes,
+               std::vector<KernelWork>& work) {
+  const bool is_bf16 = q.dtype == at::kBFloat16;
+  const auto samples = q.sizes[0], width = q.sizes[2];
+  const auto row_bytes = static_cast<double>(samples * width) * static_cast<double>(c10::elementSize(q.dtype));
+  for (const auto& part : shape.parts) {
+    if (part.copies_value()) {
+      work.push_back({.family = KernelFamily::serial, .is_bf16 = is_bf16, .bytes = 2 * row_bytes});
+      continue;
+    }
+    const auto keys = count_keys(part);
+    work.push_back({.family = family,
+                    .is_bf16 = is_bf16,
+                    .m = size_of(part.queries),
+                    .n = keys,
+                    .k = width / shape.heads,
+                    .heads = samples * shape.heads});
+    if (part.keys.size() == 1) continue;
+    const auto ranges = static_cast<double>(part.keys.size());
+    work.push_back({.family = KernelFamily::serial,
+                    .is_bf16 = is_bf16,
+                    .bytes = 2 * row_bytes * static_cast<double>(keys) / ranges,
+                    .calls = passes * ranges});
+  }
+}
+
 struct AttentionGradientValues {
   ValueId dout, q, k, v, out, lse, dq, dk, dv, joined_k, joined_v, joined_dk, joined_dv;
 };
@@ -119,6 +147,15 @@ class AttentionGradientOperation final : public Operation {
     }
   }
 
+  void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
+    const Value& dk = graph.value(v_.dk);
+    // keys and values are set to zero and joined, and their gradients added back
+    if (shape_.parts.size() > 1) {
+      work.push_back({.family = KernelFamily::serial, .bytes = static_cast<double>(dk.bytes()), .calls = 2});
+    }
+    add_parts(shape_, KernelFamily::attention_gradient, graph.value(v_.q), 5, work);
+  }
+
  private:
   AttentionShape shape_;
   AttentionGradientValues v_;
@@ -136,6 +173,9 @@ class AttentionOperation final : public Operation {
         v_(v) {}
 
   OperationCost cost() const override { return OperationCost::attention; }
+  void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
+    add_parts(shape_, KernelFamily::attention, graph.value(v_.q_operand), 2, work);
+  }
   void run(ValueTensors values) const override {
     const at::NoGradGuard no_grad;
     const auto heads = [&](ValueId id) { return split_heads(tensor_of(values, id), shape_.heads); };

@@ -79,6 +79,9 @@ class GeluGradientOperation final : public Operation {
     });
   }
 
+ protected:
+  KernelFamily family() const override { return KernelFamily::gelu_gradient; }
+
  private:
   ValueId dy_, u_, du_;
 };
@@ -98,6 +101,9 @@ class GeluOperation final : public Operation {
     gradients.record(std::make_unique<GeluGradientOperation>(dy, u_, du));
     gradients.add(u_, du);
   }
+
+ protected:
+  KernelFamily family() const override { return KernelFamily::gelu; }
 
  private:
   ValueId u_, y_;

@@ -38,6 +38,18 @@ std::int64_t Value::bytes() const { return numel() * static_cast<std::int64_t>(c
 Operation::Operation(std::vector<ValueId> reads, std::vector<ValueId> writes)
     : reads_(without_missing(std::move(reads))), writes_(without_missing(std::move(writes))) {}
 
+void Operation::add_work(const Graph& graph, std::vector<KernelWork>& work) const {
+  double bytes = 0;
+  bool is_bf16 = false;
+  for (const auto* ids : {&reads_, &writes_}) {
+    for (const auto id : *ids) {
+      bytes += static_cast<double>(graph.value(id).bytes());
+      is_bf16 = is_bf16 || graph.value(id).dtype == at::kBFloat16;
+    }
+  }
+  work.push_back({.family = family(), .is_bf16 = is_bf16, .bytes = bytes});
+}
+
 void Operation::differentiate(GradientBuilder&) const {
   TROUPE_CHECK(false, "only operations of a forward are differentiated");
 }

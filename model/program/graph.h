@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/namespaces.h"
+#include "model/cores/kernel_work.h"
 #include "model/program/recompute_level.h"
 
 namespace troupe::model {
@@ -64,6 +65,7 @@ using ValueTensors = std::span<const at::Tensor>;
 inline std::size_t index_of(ValueId id) { return static_cast<std::size_t>(id); }
 inline const at::Tensor& tensor_of(ValueTensors values, ValueId id) { return values[index_of(id)]; }
 
+class Graph;
 class GradientBuilder;
 
 /// One step of a program: reads values and writes others, each value being written by one operation (but for gradient
@@ -80,9 +82,15 @@ class Operation {
   virtual void run(ValueTensors values) const = 0;
   /// Of running it again in a backward.
   virtual OperationCost cost() const { return OperationCost::cheap; }
+  /// Adds the kernels of a run of it, for its time on cores. The default is one of family() that touches all that is
+  /// read and written, once.
+  virtual void add_work(const Graph& graph, std::vector<KernelWork>& work) const;
   /// Records the operations that turn the gradients of what this wrote into those of what it read. The default is that
   /// of an operation of a backward, which is not differentiated: it aborts the process.
   virtual void differentiate(GradientBuilder& gradients) const;
+
+ protected:
+  virtual KernelFamily family() const { return KernelFamily::elementwise; }
 
  private:
   std::vector<ValueId> reads_, writes_;

@@ -19,6 +19,15 @@ ValueId product_scratch(Graph& graph, ValueId operand, ValueId out) {
   return graph.value(out).dtype == dtype ? kNoValue : graph.add_intermediate(graph.value(out).sizes, dtype);
 }
 
+std::int64_t rows_of(const Value& x) { return x.numel() / x.sizes.back(); }
+
+/// The pass over a product that rounds it or adds the bias.
+KernelWork pass_over(const Value& product, const Value& y) {
+  return {.family = KernelFamily::elementwise,
+          .is_bf16 = y.dtype == at::kBFloat16,
+          .bytes = static_cast<double>(product.bytes() + y.bytes())};
+}
+
 /// out = a b, or a^T b with `transposed`, rounded to out's dtype.
 class ProductOperation final : public Operation {
  public:
@@ -31,6 +40,15 @@ class ProductOperation final : public Operation {
     const auto product = scratch_ == kNoValue ? out : as_matrix(tensor_of(values, scratch_));
     product_out(product, transposed_ ? a.t() : a, b);
     if (scratch_ != kNoValue) convert_out(out, product);
+  }
+  void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
+    const Value &a = graph.value(a_), &b = graph.value(b_), &out = graph.value(out_);
+    work.push_back({.family = transposed_ ? KernelFamily::product_tn : KernelFamily::product_nn,
+                    .is_bf16 = a.dtype == at::kBFloat16,
+                    .m = rows_of(out),
+                    .n = out.sizes.back(),
+                    .k = rows_of(b)});
+    if (scratch_ != kNoValue) work.push_back(pass_over(graph.value(scratch_), out));
   }
 
  private:
@@ -45,6 +63,9 @@ class SumRowsOperation final : public Operation {
   void run(ValueTensors values) const override {
     sum_rows_out(tensor_of(values, sum_), as_matrix(tensor_of(values, x_)));
   }
+
+ protected:
+  KernelFamily family() const override { return KernelFamily::row_sum; }
 
  private:
   ValueId x_, sum_;
@@ -69,6 +90,17 @@ class LinearOperation final : public Operation {
     } else if (v_.scratch != kNoValue) {
       convert_out(y, product);
     }
+  }
+
+  void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
+    const Value &x = graph.value(v_.x_operand), &y = graph.value(v_.y);
+    work.push_back({.family = KernelFamily::product_nt,
+                    .is_bf16 = x.dtype == at::kBFloat16,
+                    .m = rows_of(x),
+                    .n = y.sizes.back(),
+                    .k = x.sizes.back()});
+    const Value& product = graph.value(v_.scratch == kNoValue ? v_.y : v_.scratch);
+    if (v_.bias != kNoValue || v_.scratch != kNoValue) work.push_back(pass_over(product, y));
   }
 
   void differentiate(GradientBuilder& gradients) const override {

@@ -40,6 +40,9 @@ class ModulatedNormGradientOperation final : public Operation {
     });
   }
 
+ protected:
+  KernelFamily family() const override { return KernelFamily::norm_gradient; }
+
  private:
   std::vector<RowRun> runs_;
   ModulatedNormValues v_;
@@ -72,6 +75,9 @@ class ModulatedNormOperation final : public Operation {
     end_table_gradient(gradients, v_.factor, dfactor);
     end_table_gradient(gradients, v_.shift, dshift);
   }
+
+ protected:
+  KernelFamily family() const override { return KernelFamily::norm; }
 
  private:
   std::vector<RowRun> runs_;
@@ -109,6 +115,9 @@ class RmsNormGradientOperation final : public Operation {
     });
   }
 
+ protected:
+  KernelFamily family() const override { return KernelFamily::rotated_norm_gradient; }
+
  private:
   RmsNormValues v_;
   ValueId dy_, dx_, dgain_;
@@ -137,6 +146,9 @@ class RmsNormOperation final : public Operation {
     gradients.record(std::make_unique<RmsNormGradientOperation>(v_, dy, dx, dgain));
     gradients.add(v_.x, dx);
   }
+
+ protected:
+  KernelFamily family() const override { return KernelFamily::rotated_norm; }
 
  private:
   RmsNormValues v_;

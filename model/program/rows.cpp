@@ -33,6 +33,9 @@ class GatedResidualGradientOperation final : public Operation {
     });
   }
 
+ protected:
+  KernelFamily family() const override { return KernelFamily::residual_gradient; }
+
  private:
   std::vector<RowRun> runs_;
   GatedValues v_;
@@ -64,10 +67,21 @@ class GatedResidualOperation final : public Operation {
     end_table_gradient(gradients, v_.gate, dgate);
   }
 
+ protected:
+  KernelFamily family() const override { return KernelFamily::residual; }
+
  private:
   std::vector<RowRun> runs_;
   GatedValues v_;
 };
+
+/// `calls` of LibTorch, each on its share of a table.
+KernelWork table_work(const Value& rows, double calls) {
+  return {.family = KernelFamily::serial,
+          .is_bf16 = rows.dtype == at::kBFloat16,
+          .bytes = 3 * static_cast<double>(rows.bytes()) / static_cast<double>(rows.sizes[2]),
+          .calls = calls};
+}
 
 class ModulationGradientOperation final : public Operation {
  public:
@@ -89,6 +103,10 @@ class ModulationGradientOperation final : public Operation {
       }
       if (rows_ != kNoValue && table.defined()) tensor_of(values, rows_).select(2, column).add_(table);
     }
+  }
+
+  void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
+    if (rows_ != kNoValue) work.push_back(table_work(graph.value(rows_), 2 * static_cast<double>(tables_.size())));
   }
 
  private:
@@ -114,6 +132,9 @@ class ModulationOperation final : public Operation {
       at::add_out(out, tensor_of(values, rows_).select(2, column), tensor_of(values, base_).select(1, column));
       if (plus_one_[i]) out.add_(1.0);
     }
+  }
+  void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
+    work.push_back(table_work(graph.value(rows_), static_cast<double>(plus_one_.size())));
   }
 
   void differentiate(GradientBuilder& gradients) const override {
@@ -158,6 +179,18 @@ class TakeRowsOperation final : public Operation {
         here.copy_(there);
       row += count;
     }
+  }
+
+  void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
+    const Value &all = graph.value(all_), &taken = graph.value(taken_);
+    const auto ranges = static_cast<double>(ranges_.size());
+    const bool is_bf16 = all.dtype == at::kBFloat16;
+    work.push_back({.family = KernelFamily::serial,
+                    .is_bf16 = is_bf16,
+                    .bytes = 2 * static_cast<double>(taken.bytes()) / ranges,
+                    .calls = ranges});
+    if (back_)
+      work.push_back({.family = KernelFamily::serial, .is_bf16 = is_bf16, .bytes = static_cast<double>(all.bytes())});
   }
 
   void differentiate(GradientBuilder& gradients) const override {

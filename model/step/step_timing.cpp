@@ -34,6 +34,21 @@ double uncovered(std::vector<TimedOp> covering, double end) {
 }  // namespace
 
 StepTiming time_step(std::span<const Op> operations, const StepRates& rates) {
+  return time_step(
+      operations,
+      [&rates](const Op& op) {
+        return OpSeconds{.launch = rates.launch,
+                         .products = seconds_of(op.work.product_flops, rates.products, "products"),
+                         .attention = seconds_of(op.work.attention_flops, rates.attention, "attention"),
+                         .moving = seconds_of(op.work.moved_bytes, rates.memory, "bytes to move"),
+                         .sending = seconds_of(op.work.sent_bytes, rates.link, "bytes to send"),
+                         .offloading = seconds_of(op.work.offloaded_bytes, rates.offload, "offloaded states")};
+      },
+      StreamSharing::beside);
+}
+
+StepTiming time_step(std::span<const Op> operations, const std::function<OpSeconds(const Op&)>& times_of,
+                     StreamSharing sharing) {
   StepTiming timing;
   /// of each operation: the one whose end it waited for, -1: none
   std::vector<int> cause;
@@ -41,11 +56,7 @@ StepTiming time_step(std::span<const Op> operations, const StepRates& rates) {
   last.fill(-1);
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Op& op = operations[i];
-    const double products = seconds_of(op.work.product_flops, rates.products, "products");
-    const double attention = seconds_of(op.work.attention_flops, rates.attention, "attention");
-    const double moving = seconds_of(op.work.moved_bytes, rates.memory, "bytes to move");
-    const double sending = seconds_of(op.work.sent_bytes, rates.link, "bytes to send");
-    const double offloading = seconds_of(op.work.offloaded_bytes, rates.offload, "offloaded states");
+    const OpSeconds taken = times_of(op);
     TimedOp timed;
     int latest = -1;
     const auto follow = [&](int earlier) {
@@ -53,16 +64,16 @@ StepTiming time_step(std::span<const Op> operations, const StepRates& rates) {
       timed.begin = timing.operations[index(earlier)].end;
       latest = earlier;
     };
-    follow(last[track_of(op)]);
+    follow(sharing == StreamSharing::in_turn ? static_cast<int>(i) - 1 : last[track_of(op)]);
     for (const int wait : op.waits) follow(wait);
-    timed.end = timed.begin + rates.launch + products + attention + moving + sending + offloading;
+    timed.end = timed.begin + taken.sum();
     timing.operations.push_back(timed);
     cause.push_back(latest);
     last[track_of(op)] = static_cast<int>(i);
     timing.busy[track_of(op)] += timed.end - timed.begin;
     timing.seconds = std::max(timing.seconds, timed.end);
     if (!computes(op)) continue;
-    timing.products += products, timing.attention += attention, timing.moving += moving;
+    timing.products += taken.products, timing.attention += taken.attention, timing.moving += taken.moving;
   }
 
   std::vector<TimedOp> computed;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,15 @@ struct StepRates {
   /// seconds that every operation takes besides
   double launch = 0;
 };
+
+/// What an operation takes, in seconds of each kind, one after the other.
+struct OpSeconds {
+  double launch = 0, products = 0, attention = 0, moving = 0, sending = 0, offloading = 0;
+  double sum() const { return launch + products + attention + moving + sending + offloading; }
+};
+
+/// Whether streams run beside each other, or take turns on the same cores in the order of the operations.
+enum class StreamSharing : std::uint8_t { beside, in_turn };
 
 /// One operation in time, in seconds from the step's begin.
 struct TimedOp {
@@ -43,6 +53,9 @@ struct StepTiming {
 /// Streams do not slow each other down. Of an operation: its products, attention and bytes one after the other. Every
 /// kind of work that the step has needs a rate. Pure.
 StepTiming time_step(std::span<const Op> operations, const StepRates& rates);
+/// The same where the times of operations are known in another way.
+StepTiming time_step(std::span<const Op> operations, const std::function<OpSeconds(const Op&)>& times_of,
+                     StreamSharing sharing);
 
 /// The same as a Chrome trace (JSON, microseconds), a track for each stream: chrome://tracing or ui.perfetto.dev.
 std::string to_chrome_trace(const StepTiming& timing, std::span<const Op> operations, const ArenaPlan& plan);

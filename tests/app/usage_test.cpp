@@ -126,6 +126,23 @@ TEST_F(UsageTest, AJobForCoresSaysHowToPlanItOnGpus) {
              {"OK (exit 0)"});
 }
 
+TEST_F(UsageTest, AStepOnThisMachinesCoresIsPredictedAndOneElsewhereIsNot) {
+  const std::map<std::string, std::string> env = {{"XDG_CACHE_HOME", dir_ / "cache"}};
+  const std::string rates = dir_ / "cache/troupe/product_rates.json";
+  const auto first = troupe({"plan", small_job(), "--timeline", dir_ / "step.json"}, env);
+  expect_end(first, 0, {"predicted     ", " s a step, ", " samples/s", "product rate share"});
+  EXPECT_THAT(first.out, ::testing::Not(HasSubstr("MFU")));
+  EXPECT_TRUE(nlohmann::json::accept(text_of(dir_ / "step.json")));
+  const std::string kept = text_of(rates);
+  EXPECT_GT(nlohmann::json::parse(kept)["cores"]["products"][0], 0);
+  // the same rates give the same lines, and nothing is measured again
+  const auto second = troupe({"plan", small_job()}, env);
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_EQ(text_of(rates), kept);
+  expect_end(troupe({"plan", small_job(), "--pretend", "cpu2-16G"}, env), 0,
+             {"predicted     nothing: the rates of these cores are not measured"});
+}
+
 TEST_F(UsageTest, EveryRecipeHasAPlanOnAMachineWithGpus) {
   for (const auto& entry :
        std::filesystem::directory_iterator(std::filesystem::path(TROUPE_SOURCE_DIR) / "configs/recipes")) {

@@ -58,7 +58,8 @@ std::string bottleneck(const RunStatistics& statistics, const Metrics& busy_shar
 
 class SftProgress final : public ProgressReporter {
  public:
-  SftProgress(const JobConfig& job, const BatchPlan& batch) : job_(job), batch_(batch) {}
+  SftProgress(const JobConfig& job, const BatchPlan& batch, const std::optional<StepExpectation>& expected)
+      : job_(job), batch_(batch), expected_(expected) {}
 
   std::int64_t samples_per_step() const override { return batch_.global; }
   std::string samples_metric() const override { return {}; }
@@ -81,6 +82,10 @@ class SftProgress final : public ProgressReporter {
                       .ranks = batch_.data_ranks,
                       .rank_noun = "rank"};
     if (rate > 0) line.remaining_seconds = static_cast<double>((total - report.step) * batch_.global) / rate;
+    if (expected_) {
+      line.predicted_seconds = expected_->seconds;
+      line.product_share_percent = expected_->product_share_percent(line.seconds_per_step);
+    }
     return without_last_newline(progress_text(line));
   }
   LiveLine live(const StepReport& report, const RunStatistics& statistics) const override {
@@ -93,6 +98,7 @@ class SftProgress final : public ProgressReporter {
                   .per_second = rate,
                   .stall_percent = statistics.stall_percent()};
     if (rate > 0) line.remaining_seconds = static_cast<double>((total - report.step) * batch_.global) / rate;
+    if (expected_) line.predicted_per_second = static_cast<double>(batch_.global) / expected_->seconds;
     return line;
   }
   std::string evaluation(const EvalReport& report) const override {
@@ -108,6 +114,7 @@ class SftProgress final : public ProgressReporter {
  private:
   const JobConfig& job_;
   const BatchPlan batch_;
+  const std::optional<StepExpectation> expected_;
 };
 
 class RlProgress final : public ProgressReporter {
@@ -167,9 +174,10 @@ class RlProgress final : public ProgressReporter {
 
 }  // namespace
 
-std::unique_ptr<const ProgressReporter> ProgressReporter::make(const JobConfig& job, const Plan& plan) {
+std::unique_ptr<const ProgressReporter> ProgressReporter::make(const JobConfig& job, const Plan& plan,
+                                                               const std::optional<StepExpectation>& expected) {
   if (job.job.kind == JobKind::rl) return std::make_unique<RlProgress>(job);
-  return std::make_unique<SftProgress>(job, plan.batch);
+  return std::make_unique<SftProgress>(job, plan.batch, expected);
 }
 
 }  // namespace troupe::workers

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "comm/control/messages.h"
@@ -9,6 +10,7 @@
 #include "placement/plan.h"
 #include "workers/controller/run_statistics.h"
 #include "workers/report/live_line.h"
+#include "workers/report/step_expectation.h"
 
 namespace troupe::workers {
 
@@ -16,8 +18,9 @@ namespace troupe::workers {
 /// does differently for fine-tuning and for reinforcement learning. Immutable.
 class ProgressReporter {
  public:
-  /// `job` is not owned and outlives it.
-  static std::unique_ptr<const ProgressReporter> make(const JobConfig& job, const Plan& plan);
+  /// `job` is not owned and outlives it. `expected`: what was predicted of its steps, where it was.
+  static std::unique_ptr<const ProgressReporter> make(const JobConfig& job, const Plan& plan,
+                                                      const std::optional<StepExpectation>& expected);
   virtual ~ProgressReporter() = default;
 
   /// Samples, or environment steps, that one step is planned to have.

@@ -31,7 +31,7 @@ ControllerService::ControllerService(Setup setup, Membership& membership, StateD
                                      std::vector<std::unique_ptr<MetricSink>> sinks, Outbox outbox, RunOutput& output,
                                      std::unique_ptr<Background> background)
     : setup_(std::move(setup)),
-      reporter_(ProgressReporter::make(setup_.job.config, setup_.job.plan)),
+      reporter_(ProgressReporter::make(setup_.job.config, setup_.job.plan, setup_.expected)),
       membership_(membership),
       db_(db),
       sinks_(std::move(sinks)),

@@ -42,6 +42,8 @@ class ControllerService final : public ControllerEffects {
     JobController::Setup job;
     /// Resolved, for nodes that join.
     std::string config_yaml;
+    /// Predicted of the job's steps, where it was.
+    std::optional<StepExpectation> expected = {};
     /// How long a node may be silent; it is told so in Joined.
     std::chrono::milliseconds lease{10'000};
     /// How long a node keeps what it hosts when it hears nothing of the controller.
@@ -72,6 +74,7 @@ class ControllerService final : public ControllerEffects {
 
   const JobController& job() const { return job_; }
   const RunStatistics& statistics() const { return statistics_; }
+  const std::optional<StepExpectation>& expected() const { return setup_.expected; }
   /// Wall time from start() to the job's end, or to the last tick.
   double seconds() const { return Seconds(last_tick_ - started_).count(); }
   /// Warnings and errors, as "kind: text", for the final report; the first 20.

@@ -43,7 +43,9 @@ std::vector<Field> fields_of(const LiveLine& line) {
     fields.push_back({.text = text, .brief = text, .least = {}, .rank = 0});
   }
   const std::string rate = rate_text(line.per_second);
-  fields.push_back({.text = fmt::format("{} {}/s", rate, line.rate_noun),
+  const std::string predicted =
+      line.predicted_per_second ? fmt::format(" (predicted {})", rate_text(*line.predicted_per_second)) : std::string();
+  fields.push_back({.text = fmt::format("{} {}/s{}", rate, line.rate_noun, predicted),
                     .brief = fmt::format("{} {}/s", rate, line.rate_noun.substr(line.rate_noun.rfind(' ') + 1)),
                     .least = rate + "/s",
                     .rank = 2});

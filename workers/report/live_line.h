@@ -20,6 +20,8 @@ struct LiveLine {
   /// "smp", "env steps".
   std::string rate_noun = "smp";
   double per_second = 0;
+  /// What was predicted of it, where it was.
+  std::optional<double> predicted_per_second{};
   /// 0..100, the share of the time spent waiting for data.
   double stall_percent = 0;
   std::int64_t restarts = 0;

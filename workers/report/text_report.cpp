@@ -26,6 +26,10 @@ std::string utilisation(const char* name, const std::optional<double>& percent) 
   return percent ? fmt::format("{} {:.1f}%", name, *percent) : fmt::format("{} n/a", name);
 }
 
+std::string predicted_text(const std::optional<double>& seconds) {
+  return seconds ? fmt::format(" (predicted {})", rate_text(*seconds)) : std::string();
+}
+
 /// What the policy's error is beside that of doing nothing, in words.
 TextField against_baselines(const OpenLoopSummary& s) {
   const double better = std::min(s.hold_first_mse, s.mean_action_mse), share = s.mse / better;
@@ -85,8 +89,9 @@ std::string progress_text(const ProgressLine& p, const TextStyle& style) {
   std::vector<TextField> second = {
       {fmt::format("{} smp/s ({}/{})", rate_text(p.samples_per_second),
                    rate_text(p.samples_per_second / static_cast<double>(p.ranks > 0 ? p.ranks : 1)), p.rank_noun)},
-      {fmt::format("{} s/step", rate_text(p.seconds_per_step))},
-      {utilisation("MFU", p.mfu_percent)},
+      {fmt::format("{} s/step{}", rate_text(p.seconds_per_step), predicted_text(p.predicted_seconds))},
+      {p.product_share_percent ? utilisation("product rate share", p.product_share_percent)
+                               : utilisation("MFU", p.mfu_percent)},
       {fmt::format("stall {:.1f}%", p.stall_percent), p.stall_percent >= 10 ? text_color::kYellow : nullptr}};
   if (p.memory_used_gib && p.memory_total_gib)
     second.push_back({fmt::format("mem {:.1f}/{:.1f}G", *p.memory_used_gib, *p.memory_total_gib)});
@@ -122,12 +127,17 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
        {fmt::format("void batches {}", s.void_batches), s.void_batches > 0 ? text_color::kYellow : nullptr},
        {fmt::format("restarts {}", s.restarts)}},
       6);
-  row("speed",
-      {{fmt::format("{} {}/s mean (p50 {}, p05 {})", rate_text(s.samples_per_second_mean), s.rate_noun,
-                    rate_text(s.samples_per_second_p50), rate_text(s.samples_per_second_p05))},
-       {utilisation("MFU", s.mfu_percent)},
-       {utilisation("HFU", s.hfu_percent)}},
-      6);
+  std::vector<TextField> speed = {
+      {fmt::format("{} {}/s mean (p50 {}, p05 {})", rate_text(s.samples_per_second_mean), s.rate_noun,
+                   rate_text(s.samples_per_second_p50), rate_text(s.samples_per_second_p05))}};
+  if (s.product_share_percent) {
+    speed.push_back({fmt::format("{} s/step{}", rate_text(s.seconds_per_step), predicted_text(s.predicted_seconds))});
+    speed.push_back({utilisation("product rate share", s.product_share_percent)});
+  } else {
+    speed.push_back({utilisation("MFU", s.mfu_percent)});
+    speed.push_back({utilisation("HFU", s.hfu_percent)});
+  }
+  row("speed", speed, s.product_share_percent ? 3 : 6);
   row("time",
       {{fmt::format("compute {:.1f}%", s.compute_percent)},
        {fmt::format("comm exposed {:.1f}%", s.exposed_comm_percent)},

@@ -41,6 +41,9 @@ struct ProgressLine {
   std::string rank_noun = "gpu";
   /// Absent: the device's peak is not known, printed as n/a.
   std::optional<double> mfu_percent{};
+  /// On cores, where the step was predicted: seconds, and the share of this machine's measured product rate that was
+  /// reached, which stands in the place of MFU.
+  std::optional<double> predicted_seconds{}, product_share_percent{};
   std::optional<double> memory_used_gib{}, memory_total_gib{};
   std::optional<double> remaining_seconds{};
 };
@@ -76,6 +79,10 @@ struct RunSummary {
   /// Of steps: mean, median, and the rate that 95 % of them exceed.
   double samples_per_second_mean = 0, samples_per_second_p50 = 0, samples_per_second_p05 = 0;
   std::optional<double> mfu_percent{}, hfu_percent{};
+  /// On cores, where steps were predicted: the mean step's seconds, those that were predicted, and the share of this
+  /// machine's measured product rate that was reached, which stands in the place of MFU and HFU.
+  double seconds_per_step = 0;
+  std::optional<double> predicted_seconds{}, product_share_percent{};
   /// Shares of the time, 100 together.
   double compute_percent = 0, exposed_comm_percent = 0, stall_percent = 0, checkpoint_percent = 0, other_percent = 0;
   /// The open-loop evaluation of the last checkpoint, where there was one.

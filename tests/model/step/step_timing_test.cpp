@@ -48,6 +48,22 @@ TEST(StepTimingTest, StreamsRunBesideEachOtherAndWaitWhereTheySay) {
   EXPECT_DOUBLE_EQ(timing.busy[static_cast<std::size_t>(OpStream::compute)], 2.5);
 }
 
+TEST(StepTimingTest, StreamsOnTheSameCoresTakeTurnsInTheOrderOfTheOperations) {
+  const std::vector<Op> operations = {op_on(OpStream::gather, {0, 0, 0, 30}), op_on(OpStream::compute, {100, 0, 0, 0}),
+                                      op_on(OpStream::reduce, {0, 0, 0, 10}, {1}),
+                                      op_on(OpStream::compute, {200, 0, 0, 0})};
+  const auto timing = time_step(
+      operations,
+      [](const Op& op) {
+        return OpSeconds{.products = op.work.product_flops / 100, .sending = op.work.sent_bytes / 10};
+      },
+      StreamSharing::in_turn);
+  EXPECT_DOUBLE_EQ(timing.seconds, 3 + 1 + 1 + 2);
+  EXPECT_DOUBLE_EQ(timing.products, 3);
+  EXPECT_DOUBLE_EQ(timing.exposed_communication, 4);
+  EXPECT_THAT(timing.critical_path, ::testing::ElementsAre(0, 1, 2, 3));
+}
+
 TEST(StepTimingTest, EveryOperationOfEveryStepHasATime) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const auto step = random_step(seed);

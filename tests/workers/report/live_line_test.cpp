@@ -28,6 +28,12 @@ TEST(LiveLineTest, EverythingStandsOnAWideTerminal) {
             "[arm] =====>-------------- step 75/300  loss 0.3712  35.6 smp/s  ETA 3m05s  stall 0.4%  restarts 1");
 }
 
+TEST(LiveLineTest, WhatWasPredictedStandsBesideTheRate) {
+  LiveLine line = some();
+  line.predicted_per_second = 37;
+  EXPECT_EQ(live_fields(line), "loss 0.3712  35.6 smp/s (predicted 37.0)  ETA 3m05s  stall 0.4%  restarts 1");
+}
+
 TEST(LiveLineTest, ItIsNeverLongerThanTheTerminalIsWide) {
   for (std::int64_t width = 1; width < 130; ++width) {
     const std::string text = live_text(some(), {.width = width});

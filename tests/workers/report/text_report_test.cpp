@@ -130,6 +130,30 @@ TEST(TextReportTest, OnACpuThePeakIsNotGuessed) {
             "             35.6 smp/s (17.8/rank)  7.19 s/step  MFU n/a  stall 0.4%  ETA 3m05s\n");
 }
 
+TEST(TextReportTest, OnCoresPredictedStandsBesideMeasuredAndTheShareOfProductsInThePlaceOfMfu) {
+  ProgressLine p = running();
+  p.mfu_percent.reset();
+  p.memory_used_gib.reset();
+  p.predicted_seconds = 6.8;
+  p.product_share_percent = 61.25;
+  p.ranks = 2;
+  p.rank_noun = "rank";
+  p.remaining_seconds = 185;
+  EXPECT_NE(
+      progress_text(p).find("35.6 smp/s (17.8/rank)  7.19 s/step (predicted 6.80)  product rate share 61.2%  stall"),
+      std::string::npos)
+      << progress_text(p);
+  RunSummary s = finished_run();
+  s.mfu_percent.reset();
+  s.hfu_percent.reset();
+  s.seconds_per_step = 7.19;
+  s.predicted_seconds = 6.8;
+  s.product_share_percent = 61.25;
+  const std::string report = run_report(s);
+  EXPECT_NE(report.find("7.19 s/step (predicted 6.80)   product rate share 61.2%\n"), std::string::npos) << report;
+  EXPECT_EQ(report.find("FU"), std::string::npos) << report;
+}
+
 TEST(TextReportTest, ANarrowTerminalBreaksBetweenFields) {
   const std::string text = progress_text(running(), {.width = 60});
   std::size_t begin = 0;

@@ -42,6 +42,11 @@ RunSummary summarise(const EndedRun& run, int exit_code) {
   summary.samples_per_second_mean = s.samples_per_second();
   summary.samples_per_second_p50 = s.samples_per_second_quantile(0.5);
   summary.samples_per_second_p05 = s.samples_per_second_quantile(0.05);
+  if (const auto& expected = run.service.expected()) {
+    summary.seconds_per_step = s.seconds_per_step();
+    summary.predicted_seconds = expected->seconds;
+    summary.product_share_percent = expected->product_share_percent(s.seconds_per_step());
+  }
   summary.compute_percent = s.compute_percent();
   summary.exposed_comm_percent = s.vote_percent();
   summary.stall_percent = s.stall_percent();

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ATen/core/ScalarType.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "model/calibration/kernel_times.h"
+#include "model/program/unit_program.h"
+
+namespace troupe::model {
+
+/// A block of every operation that programs have, made up for measuring.
+struct MeasuredBlock {
+  std::int64_t tokens = 0, width = 0, hidden = 0, heads = 1;
+};
+
+/// An operation of a program and what it took.
+struct TimedOperation {
+  std::vector<KernelWork> work;
+  double seconds = 0;
+};
+
+/// Runs a program forward and backward as the engine does, in planned memory, and times each operation: medians of
+/// `runs`. What callers bind has random values. On num_threads().
+std::vector<TimedOperation> time_program(const UnitProgram& program, int runs);
+/// Of such a block, products in this process' form.
+std::vector<TimedOperation> time_block(const MeasuredBlock& block, at::ScalarType dtype, int runs);
+
+}  // namespace troupe::model
