@@ -65,6 +65,10 @@ at::Tensor optional_tensor(ValueTensors values, ValueId id) {
 struct AttentionShape {
   std::int64_t heads;
   std::vector<AttentionPart> parts;
+  /// i64 [B, 3]: samples share keys; one part then
+  ValueId key_rows;
+
+  bool copies_value(const AttentionPart& part) const { return key_rows == kNoValue && part.copies_value(); }
 };
 
 /// The kernels of all parts. `passes`: how often keys and values that several ranges hold are copied or added, in
@@ -102,7 +106,7 @@ struct AttentionGradientValues {
 class AttentionGradientOperation final : public Operation {
  public:
   AttentionGradientOperation(AttentionShape shape, const AttentionGradientValues& v)
-      : Operation({v.dout, v.q, v.k, v.v, v.out, v.lse},
+      : Operation({v.dout, v.q, v.k, v.v, v.out, v.lse, shape.key_rows},
                   {v.dq, v.dk, v.dv, v.joined_k, v.joined_v, v.joined_dk, v.joined_dv}),
         shape_(std::move(shape)),
         v_(v) {}
@@ -114,12 +118,12 @@ class AttentionGradientOperation final : public Operation {
     const auto dq = heads(v_.dq), dk = heads(v_.dk), dv = heads(v_.dv);
     const auto& lse = tensor_of(values, v_.lse);
     const bool whole = shape_.parts.size() == 1 && shape_.parts[0].keys.size() == 1 &&
-                       count_keys(shape_.parts[0]) == k.size(1) && !shape_.parts[0].copies_value();
+                       count_keys(shape_.parts[0]) == k.size(1) && !shape_.copies_value(shape_.parts[0]);
     if (!whole) dk.zero_(), dv.zero_();
     for (const auto& part : shape_.parts) {
       const auto begin = part.queries.begin, count = size_of(part.queries);
       const auto dout_part = dout.narrow(1, begin, count), dq_part = dq.narrow(1, begin, count);
-      if (part.copies_value()) {
+      if (shape_.copies_value(part)) {
         dq_part.zero_();
         dv.narrow(1, part.keys[0].begin, 1).add_(dout_part);
         continue;
@@ -128,7 +132,7 @@ class AttentionGradientOperation final : public Operation {
         attention_gradients_out(dq_part, dk_part, dv_part, accumulate, dout_part, q.narrow(1, begin, count),
                                 rows_of(part, k, optional_tensor(values, v_.joined_k)),
                                 rows_of(part, v, optional_tensor(values, v_.joined_v)), out.narrow(1, begin, count),
-                                lse.narrow(2, begin, count));
+                                lse.narrow(2, begin, count), optional_tensor(values, shape_.key_rows));
       };
       if (part.keys.size() == 1) {
         const auto& range = part.keys[0];
@@ -168,7 +172,7 @@ struct AttentionValues {
 class AttentionOperation final : public Operation {
  public:
   AttentionOperation(AttentionShape shape, const AttentionValues& v)
-      : Operation({v.q_operand, v.k_operand, v.v_operand}, {v.joined_k, v.joined_v, v.out, v.lse}),
+      : Operation({v.q_operand, v.k_operand, v.v_operand, shape.key_rows}, {v.joined_k, v.joined_v, v.out, v.lse}),
         shape_(std::move(shape)),
         v_(v) {}
 
@@ -184,13 +188,13 @@ class AttentionOperation final : public Operation {
     for (const auto& part : shape_.parts) {
       const auto begin = part.queries.begin, count = size_of(part.queries);
       const auto out_part = out.narrow(1, begin, count);
-      if (part.copies_value()) {
+      if (shape_.copies_value(part)) {
         out_part.copy_(v.narrow(1, part.keys[0].begin, 1));
         continue;
       }
       attention_out(out_part, lse.narrow(2, begin, count), q.narrow(1, begin, count),
                     rows_of(part, k, optional_tensor(values, v_.joined_k)),
-                    rows_of(part, v, optional_tensor(values, v_.joined_v)));
+                    rows_of(part, v, optional_tensor(values, v_.joined_v)), optional_tensor(values, shape_.key_rows));
     }
   }
 
@@ -219,7 +223,7 @@ class AttentionOperation final : public Operation {
 }  // namespace
 
 ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int64_t heads,
-                         const std::vector<AttentionPart>& parts) {
+                         const std::vector<AttentionPart>& parts, ValueId key_rows) {
   AttentionValues values{};
   values.q = q, values.k = k, values.v = v;
   values.q_operand = graph.operand(q), values.k_operand = graph.operand(k), values.v_operand = graph.operand(v);
@@ -229,7 +233,7 @@ ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int
   const auto dtype = graph.value(q).dtype;
   values.out = graph.add_intermediate(sizes, dtype);
   values.lse = graph.add_intermediate({sizes[0], heads, sizes[1]}, accumulate_dtype(dtype));
-  graph.add(std::make_unique<AttentionOperation>(AttentionShape{heads, parts}, values));
+  graph.add(std::make_unique<AttentionOperation>(AttentionShape{heads, parts, key_rows}, values));
   return values.out;
 }
 

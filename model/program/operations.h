@@ -49,9 +49,10 @@ struct AttentionPart {
 };
 
 /// softmax(q k^T / sqrt(D)) v by parts (kernels/attention.h): q [B, T, d], k and v [B, S, d], d = heads * D. The parts'
-/// queries cover the rows of q once.
+/// queries cover the rows of q once. With `key_rows`, a conditioning i64 [B, 3], samples share the rows of k and v
+/// [1, S, d] as it says (kernels/attention.h), and one part has all queries and keys.
 ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int64_t heads,
-                         const std::vector<AttentionPart>& parts);
+                         const std::vector<AttentionPart>& parts, ValueId key_rows = kNoValue);
 
 /// The tanh form of GELU (kernels/gelu.h).
 ValueId record_gelu(Graph& graph, ValueId u);

@@ -84,7 +84,7 @@ inline CaseResult run_function(const ProgramCase& c) {
   };
   const auto x = leaf(c.x);
   std::vector<at::Tensor> shared;
-  for (const auto& tensor : c.conditioning) shared.push_back(leaf(tensor));
+  for (const auto& tensor : c.conditioning) shared.push_back(tensor.is_floating_point() ? leaf(tensor) : tensor);
   Named parameters;
   for (const auto& [name, tensor] : c.parameters) parameters[name] = leaf(tensor);
   CaseResult result;
@@ -92,8 +92,9 @@ inline CaseResult run_function(const ProgramCase& c) {
   auto found = torch::autograd::grad({y}, leaves, {seed_like(y)});
   result.y = y.detach();
   result.dx = found[0];
-  for (std::size_t i = 0; i < shared.size(); ++i) result.conditioning.push_back(found[1 + i]);
-  std::size_t next = 1 + shared.size();
+  std::size_t next = 1;
+  for (const auto& tensor : shared)
+    result.conditioning.push_back(tensor.requires_grad() ? found[next++] : at::Tensor());
   for (const auto& [name, tensor] : c.parameters) result.parameters[name] = found[next++];
   return result;
 }
