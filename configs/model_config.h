@@ -287,6 +287,9 @@ struct ModelConfig {
   /// 1 to 16. Read by workers/inference/policy, model/wan, model/wan/infer.
   /// Divides latent_frames_per_block.
   std::int64_t states_per_block = 1;
+  /// Read by workers/learner.
+  /// Loss and gradients are the same up to rounding (docs/model.md#text-rows).
+  bool text_pad_collapse = false;
 
   template <class V>
   static void describe(V& v) {
@@ -305,6 +308,8 @@ struct ModelConfig {
     v.field("latent_frames_per_block", &ModelConfig::latent_frames_per_block,
             "latent frames that share a timestep (nfpb)", "frames", 1, 64);
     v.field("states_per_block", &ModelConfig::states_per_block, "state tokens per block (nspb)", "count", 1, 16);
+    v.field("text_pad_collapse", &ModelConfig::text_pad_collapse,
+            "in training, embed and project the padding behind a prompt as one row that counts for all of it");
   }
 };
 

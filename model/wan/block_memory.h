@@ -20,7 +20,8 @@ struct BlockMemory {
 };
 
 /// By RecomputeLevel, from the very programs that the engine runs (model/wan/dit_program.h), recorded for `samples`
-/// samples in `dtype` and the form of products that this process has. Allocates no activations and no weights.
+/// samples in `dtype` and the form of products that this process has, whose prompts differ and fill the text encoder's
+/// length: others take less (model/wan/text_rows.h). Allocates no activations and no weights.
 /// Errors: throws c10::Error, as training_units does.
 std::array<BlockMemory, kRecomputeLevels> block_memory(const ModelConfig& config, const WindowConfig& window,
                                                        at::ScalarType dtype, std::int64_t samples);

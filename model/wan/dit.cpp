@@ -9,6 +9,7 @@
 #include "model/wan/dit_program.h"
 #include "model/wan/layers.h"
 #include "model/wan/lora.h"
+#include "model/wan/text_rows.h"
 
 namespace troupe::model {
 namespace {
@@ -133,8 +134,9 @@ Carry DitNetwork::prologue(const ParamView& params, const Batch& batch) const {
                               2);
   Carry carry;
   carry.x = at::cat({clean, noisy.narrow(1, 0, layout.frame_tokens()), groups.flatten(1, 2)}, 1);
-  carry.conditioning = {embed_text(params, batch_tensor(batch, key::kContext)),
-                        embed_image(params, batch_tensor(batch, key::kClip)), e, e0};
+  const auto text = distinct_text_rows(batch_tensor(batch, key::kContext), options_.collapse_text_pads);
+  carry.conditioning = {embed_text(params, text.rows_1TC), embed_image(params, batch_tensor(batch, key::kClip)), e, e0,
+                        text.of_sample_B3};
   return carry;
 }
 

@@ -23,6 +23,9 @@ struct DitOptions {
   /// Leave out the last clean block everywhere, and in the last layer all rows that reach no loss
   /// (docs/model.md#order-of-tokens-and-what-attends-to-what).
   bool trim = true;
+  /// The rows of zeros behind a prompt are embedded, projected and attended to as one row that stands for all of them
+  /// (model/wan/text_rows.h). On the CPU.
+  bool collapse_text_pads = false;
   /// Action tokens have timesteps of their own. Off: each block's actions share the block's video timestep.
   bool decoupled_action_timesteps = false;
   /// Timesteps are rounded to bf16 before they are embedded, as FSDP2 with cast forward inputs does
@@ -34,10 +37,11 @@ struct DitOptions {
 /// What prologue puts into Carry::conditioning, in this order. R time rows: clean, noisy frame 0, blocks 1..nb, then,
 /// with decoupled action timesteps, one row for each action token.
 namespace dit_conditioning {
-inline constexpr std::size_t kText = 0;            ///< [B, L, d]
+inline constexpr std::size_t kText = 0;            ///< [1, T, d], rows of all prompts
 inline constexpr std::size_t kImage = 1;           ///< [B, 257, d]
 inline constexpr std::size_t kTimeRows = 2;        ///< e, [B, R, d]
 inline constexpr std::size_t kModulationRows = 3;  ///< e0, [B, R, 6, d]
+inline constexpr std::size_t kTextOfSample = 4;    ///< i64 [B, 3], each sample's rows of kText (model/wan/text_rows.h)
 }  // namespace dit_conditioning
 
 struct BlockPlan;

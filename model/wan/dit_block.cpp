@@ -69,8 +69,9 @@ at::Tensor cross_attention(const BlockPlan& plan, const ParamView& params, const
   const auto& image = conditioning[dit_conditioning::kImage];
   const auto heads = [&plan](const at::Tensor& x) { return x.unflatten(-1, {plan.num_heads, -1}); };
   const auto q = normed_heads(plan, params, prefix, "norm_q", "q", c, nullptr);
-  const auto from_text = attention(q, normed_heads(plan, params, prefix, "norm_k", "k", text, nullptr),
-                                   heads(linear(params, prefix + "v", text)));
+  const auto from_text =
+      attention(q, normed_heads(plan, params, prefix, "norm_k", "k", text, nullptr),
+                heads(linear(params, prefix + "v", text)), conditioning[dit_conditioning::kTextOfSample]);
   const auto from_image = attention(q, normed_heads(plan, params, prefix, "norm_k_img", "k_img", image, nullptr),
                                     heads(linear(params, prefix + "v_img", image)));
   const auto a = (from_text + from_image).flatten(2);

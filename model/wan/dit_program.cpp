@@ -39,6 +39,7 @@ class BlockRecorder {
     text_ = conditioning(dit_conditioning::kText);
     image_ = conditioning(dit_conditioning::kImage);
     rows_ = conditioning(dit_conditioning::kModulationRows);
+    text_of_sample_ = conditioning(dit_conditioning::kTextOfSample);
   }
 
   Graph record() && {
@@ -94,16 +95,16 @@ class BlockRecorder {
     return linear("self_attn.o", record_attention(graph_, q, k, v, plan_.num_heads, parts_of(plan_.segments)));
   }
 
-  /// Every query sees every key of the context.
-  ValueId attend(ValueId q, ValueId k, ValueId v) {
+  /// Every query sees every key of the context, or those that its sample has among them.
+  ValueId attend(ValueId q, ValueId k, ValueId v, ValueId key_rows = kNoValue) {
     const auto rows = graph_.value(q).sizes[1], keys = graph_.value(k).sizes[1];
-    return record_attention(graph_, q, k, v, plan_.num_heads, {{{0, rows}, {{0, keys}}}});
+    return record_attention(graph_, q, k, v, plan_.num_heads, {{{0, rows}, {{0, keys}}}}, key_rows);
   }
 
   ValueId cross_attention(ValueId c) {
     const auto q = rms_norm("cross_attn.norm_q", linear("cross_attn.q", c), nullptr);
     const auto text_k = rms_norm("cross_attn.norm_k", linear("cross_attn.k", text_), nullptr);
-    const auto from_text = attend(q, text_k, linear("cross_attn.v", text_));
+    const auto from_text = attend(q, text_k, linear("cross_attn.v", text_), text_of_sample_);
     const auto image_k = rms_norm("cross_attn.norm_k_img", linear("cross_attn.k_img", image_), nullptr);
     const auto from_image = attend(q, image_k, linear("cross_attn.v_img", image_));
     return linear("cross_attn.o", record_add(graph_, from_text, from_image));
@@ -113,7 +114,7 @@ class BlockRecorder {
   const ParamView& params_;
   const std::string& prefix_;
   Graph graph_;
-  ValueId x_ = kNoValue, text_ = kNoValue, image_ = kNoValue, rows_ = kNoValue;
+  ValueId x_ = kNoValue, text_ = kNoValue, image_ = kNoValue, rows_ = kNoValue, text_of_sample_ = kNoValue;
 };
 
 bool fits(const at::Tensor& tensor, at::ScalarType dtype) {
@@ -128,6 +129,9 @@ bool can_be_recorded(const ParamView& params, const Carry& carry) {
   for (const auto index : {dit_conditioning::kText, dit_conditioning::kImage, dit_conditioning::kModulationRows}) {
     if (index >= carry.conditioning.size() || !fits(carry.conditioning[index], dtype)) return false;
   }
+  if (carry.conditioning.size() <= dit_conditioning::kTextOfSample ||
+      !fits(carry.conditioning[dit_conditioning::kTextOfSample], at::kLong))
+    return false;
   for (const auto& [name, tensor] : params.tensors()) {
     if (!fits(tensor, dtype)) return false;
   }

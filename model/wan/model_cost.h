@@ -26,7 +26,8 @@ struct DitUnitCost {
   double executed_attention_flops = 0;
 };
 
-/// Size and work of the transformer, for placement's ModelCost. What is frozen beside it: encoder_cost.h.
+/// Size and work of the transformer, for placement's ModelCost, where prompts differ and fill the text encoder's
+/// length. What is frozen beside it: encoder_cost.h.
 struct DitCost {
   std::vector<DitUnitCost> units;
   /// nominal sequence length N = 2V + A + S

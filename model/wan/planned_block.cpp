@@ -21,8 +21,9 @@ PlannedBlocks::PlannedBlocks(const ModelConfig& config, const WindowConfig& wind
   const std::int64_t side = config.image_encoder.image_size / config.image_encoder.patch_size;
   const std::int64_t width = config.dit.dim, rows = 2 + layout.blocks;
   carry_ = {tensor({samples, layout.tokens(), width}),
-            {tensor({samples, config.text_encoder.max_length, width}), tensor({samples, 1 + side * side, width}),
-             tensor({samples, rows, width}), tensor({samples, rows, 6, width})}};
+            {tensor({1, samples * config.text_encoder.max_length, width}), tensor({samples, 1 + side * side, width}),
+             tensor({samples, rows, width}), tensor({samples, rows, 6, width}),
+             at::empty({samples, 3}, at::TensorOptions(at::kMeta).dtype(at::kLong))}};
   const auto units = training_units(config);
   const auto block_of = [&](const UnitSpec& unit, bool is_last) {
     Block block{.plan = make_block_plan(config.dit, layout, rope, /*decoupled=*/false, is_last),

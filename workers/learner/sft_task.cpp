@@ -68,7 +68,8 @@ SftTask::SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<CachedEncod
       features_(std::move(features)),
       network_(
           std::make_shared<DitNetwork>(job_.model, job_.data.window.chunks,
-                                       DitOptions{.decoupled_action_timesteps = job_.model.noise.decouple_video_action,
+                                       DitOptions{.collapse_text_pads = job_.model.text_pad_collapse,
+                                                  .decoupled_action_timesteps = job_.model.noise.decouple_video_action,
                                                   .round_timesteps = job_.precision.round_timesteps})) {}
 
 Batch SftTask::collate(const std::vector<Feed::Sample>& samples) const {

@@ -15,6 +15,11 @@ DitOptions options_for(const TinyShape& shape, bool trim) {
   return {.trim = trim, .decoupled_action_timesteps = shape.decoupled};
 }
 
+/// With all that leaves out work: trimming, collapsed pads, shared prompts, rows of time steps.
+DitOptions least_work(const TinyShape& shape) {
+  return {.collapse_text_pads = true, .decoupled_action_timesteps = shape.decoupled};
+}
+
 /// f64 rounding of a two-block network; a wrong mask or position moves results by 1e-3 or more.
 constexpr double kExact = 1e-10;
 
@@ -67,6 +72,24 @@ TEST_P(DitTest, TheGradientOfSampledLabelsIsTheJacobiansProductWithScaledNoise) 
     const at::Tensor& expected = want[next++];
     EXPECT_LE(max_difference(gradient, expected.defined() ? expected : at::zeros_like(gradient)), 1e-8) << name;
   }
+}
+
+/// Loss and gradients of the network that leaves out most against a network that leaves out nothing.
+void expect_least_work_matches_a_dense_mask(const TinyShape& shape, const Batch& batch) {
+  const DitNetwork network(tiny_config(shape), shape.max_blocks, least_work(shape));
+  const auto parameters = recording(random_parameters(network.units(), 5, at::kDouble));
+  const auto outputs = run_network(network, parameters, batch);
+  testing::DenseDit dense(shape, parameters);
+  const auto want = dense.loss(batch);
+  EXPECT_LE(max_difference(outputs.loss, want), kExact);
+  const auto got_grads = gradients(outputs.loss, parameters), want_grads = gradients(want, parameters);
+  for (const auto& [name, grad] : want_grads) EXPECT_LE(max_difference(got_grads.at(name), grad), kExact) << name;
+}
+
+TEST_P(DitTest, CollapsedPadsAndSharedPromptsChangeNeitherLossNorGradients) {
+  const auto batch = tiny_batch(GetParam(), 3, at::kDouble);
+  expect_least_work_matches_a_dense_mask(GetParam(),
+                                         testing::with_prompts(batch, {{0, 9}, {1, 20}, {0, 9}}, testing::kTinyText));
 }
 
 TEST_P(DitTest, TrimmingChangesNeitherLossNorGradients) {
@@ -124,6 +147,16 @@ TEST_F(DitNetworkTest, SamplesOfABatchDoNotTouchEachOther) {
   }
 }
 
+TEST_F(DitNetworkTest, AnyPromptsMayBeCollapsedAndShared) {
+  const auto batch = tiny_batch(shape_, 3, at::kDouble);
+  for (const auto& prompts : testing::prompt_sets(12)) {
+    std::string text;
+    for (const auto& p : prompts) text += std::to_string(p.id) + ":" + std::to_string(p.tokens) + " ";
+    SCOPED_TRACE(text);
+    expect_least_work_matches_a_dense_mask(shape_, testing::with_prompts(batch, prompts, testing::kTinyText));
+  }
+}
+
 TEST_F(DitNetworkTest, TwoRunsGiveTheSameBits) {
   const auto parameters = recording(random_parameters(network_.units(), 5, at::kFloat));
   const auto batch = tiny_batch(shape_, 2, at::kFloat);
@@ -150,7 +183,7 @@ TEST_F(DitNetworkTest, ARecomputedBlockGivesTheSameBitsAsTheFirstPass) {
     }
     Carry detached{carry.x.detach().clone().set_requires_grad(true), {}};
     for (const auto& c : carry.conditioning)
-      detached.conditioning.push_back(c.detach().clone().set_requires_grad(true));
+      detached.conditioning.push_back(c.detach().clone().set_requires_grad(c.is_floating_point()));
     const auto again = network_.block(i, view, detached, batch);
     EXPECT_TRUE(again.requires_grad());
     EXPECT_TRUE(at::equal(first, again)) << "block " << i;

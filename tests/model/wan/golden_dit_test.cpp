@@ -103,6 +103,17 @@ at::Tensor to_reference_order(const at::Tensor& x_BNC, const SequenceLayout& lay
   return at::empty_like(x_BNC).index_copy(1, at::tensor(layout.reference_rows()), x_BNC);
 }
 
+/// Embedded text [B, L, d].
+at::Tensor text_by_sample(const Carry& carry) {
+  const auto& text = carry.conditioning[dit_conditioning::kText];
+  std::vector<at::Tensor> samples;
+  for (const auto& rows : carry.conditioning[dit_conditioning::kTextOfSample].unbind(0)) {
+    const auto begin = rows[0].item<std::int64_t>(), end = rows[1].item<std::int64_t>();
+    samples.push_back(text.narrow(1, begin, end - begin));
+  }
+  return at::cat(samples, 0);
+}
+
 /// What block 0 of the untrimmed network passes through.
 BlockSave first_block_activations(const GoldenDitCase& golden, const DitNetwork& network, const Carry& carry,
                                   const SequenceLayout& layout) {
@@ -139,7 +150,7 @@ TEST_P(GoldenDitTest, ActivationsMatchTheReference) {
                                            {"patch_noisy", x.narrow(1, video, video)},
                                            {"action_features", x.narrow(1, 2 * video, actions)},
                                            {"state_features", x.narrow(1, 2 * video + actions, states)},
-                                           {"ctx_text", carry.conditioning[dit_conditioning::kText]},
+                                           {"ctx_text", text_by_sample(carry)},
                                            {"ctx_img", carry.conditioning[dit_conditioning::kImage]},
                                            {"e_clean", e.narrow(1, 0, video)},
                                            {"e_noisy", e.narrow(1, video, rest)},

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <ostream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,45 @@ inline Batch tiny_batch(const TinyShape& shape, std::int64_t count, at::ScalarTy
     batch[batch_keys::kFirstFrame] = draw(8, {4 + config.dit.out_dim, frames, 4, 6});
   }
   return batch;
+}
+
+/// What a sample is told: the words are a function of `id`, and `tokens` of them are real.
+struct TinyPrompt {
+  std::uint64_t id = 0;
+  std::int64_t tokens = 0;
+};
+
+/// The batch with text features as the encoder gives them, a prompt for each sample: `length` rows, zeros behind it.
+inline Batch with_prompts(Batch batch, const std::vector<TinyPrompt>& prompts, std::int64_t length) {
+  const auto width = batch.at(batch_keys::kContext).size(2);
+  std::vector<at::Tensor> features;
+  for (const auto& prompt : prompts) {
+    const auto words = keyed_noise(99, 2000, std::vector<std::uint64_t>{prompt.id}, {length, width})[0];
+    features.push_back(words * (at::arange(length) < prompt.tokens).unsqueeze(1));
+  }
+  batch[batch_keys::kContext] = at::stack(features).to(batch.at(batch_keys::kContext).scalar_type());
+  return batch;
+}
+
+/// Rows of text in these sets: more than a step of model/wan/text_rows.h.
+inline constexpr std::int64_t kTinyText = 70;
+
+/// Prompts of three samples each: none padded, nothing but padding, of different lengths (one a single token short, two
+/// with the same beginning), all the same, two of three the same; then random ones.
+inline std::vector<std::vector<TinyPrompt>> prompt_sets(std::size_t random) {
+  std::vector<std::vector<TinyPrompt>> sets = {{{0, 70}, {1, 70}, {2, 70}}, {{0, 0}, {1, 0}, {2, 0}},
+                                               {{0, 5}, {1, 69}, {0, 33}},  {{4, 9}, {4, 9}, {4, 9}},
+                                               {{5, 70}, {5, 70}, {5, 70}}, {{6, 9}, {7, 20}, {6, 9}}};
+  std::mt19937 draw(11);
+  const auto below = [&draw](std::int64_t n) { return static_cast<std::int64_t>(draw()) % n; };
+  for (std::size_t i = 0; i < random; ++i) {
+    auto& set = sets.emplace_back();
+    for (int b = 0; b < 3; ++b) {
+      const auto id = static_cast<std::uint64_t>(below(3));
+      set.push_back({id, below(4) == 0 ? 17 : below(kTinyText + 1)});
+    }
+  }
+  return sets;
 }
 
 }  // namespace troupe::testing
