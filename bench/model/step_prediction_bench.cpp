@@ -151,8 +151,13 @@ std::string kernels_text(const JobConfig& job, const CoreRates& rates, int threa
   const auto dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat;
   const PlannedBlocks blocks(job.model, job.data.window, dtype, job.training.micro_batch_size);
   const RecomputeLevel level = job_engine_options(job).recompute.at(1);
+  // prompts that differ and fill their length
+  const std::int64_t samples = job.training.micro_batch_size, text = job.model.text_encoder.max_length;
+  const auto begin = at::arange(samples, at::kLong) * text;
+  std::vector<at::Tensor> conditioning(dit_conditioning::kTextOfSample + 1);
+  conditioning.back() = at::stack({begin, begin + text, at::ones_like(begin)}, 1).contiguous();
   std::map<std::string, std::pair<double, double>> sums;
-  for (const TimedOperation& one : time_program(blocks.program(/*is_last=*/false, level), 5)) {
+  for (const TimedOperation& one : time_program(blocks.program(/*is_last=*/false, level), 5, conditioning)) {
     auto& [predicted, measured] = sums[std::string(one.work.empty() ? "none" : enum_name(one.work.front().family))];
     for (const KernelWork& work : one.work) predicted += seconds_of(work, rates, threads);
     measured += one.seconds;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ATen/core/ScalarType.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <vector>
@@ -21,9 +21,11 @@ struct TimedOperation {
   double seconds = 0;
 };
 
-/// Runs a program forward and backward as the engine does, in planned memory, and times each operation: medians of
-/// `runs`. What callers bind has random values. On num_threads().
-std::vector<TimedOperation> time_program(const UnitProgram& program, int runs);
+/// Runs a program forward and backward as the engine does, in planned memory, and times each operation: lower
+/// quartiles of `runs`. What callers bind has random values. On num_threads().
+/// `conditioning`: those that are defined are bound instead, by their place.
+std::vector<TimedOperation> time_program(const UnitProgram& program, int runs,
+                                         const std::vector<at::Tensor>& conditioning = {});
 /// Of such a block, products in this process' form.
 std::vector<TimedOperation> time_block(const MeasuredBlock& block, at::ScalarType dtype, int runs);
 

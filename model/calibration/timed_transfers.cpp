@@ -30,7 +30,7 @@ std::vector<double> time_ranks(const Join& join) {
     for (const std::size_t shard : kShards) {
       std::vector<std::byte> own(shard), whole(shard * kRanks);
       bool failed = false;
-      const double median = median_seconds(kTries, [&] { failed = !group->all_gather(whole, own) || failed; });
+      const double median = quartile_seconds(kTries, [&] { failed = !group->all_gather(whole, own) || failed; });
       if (failed) return;
       seconds[static_cast<std::size_t>(rank)].push_back(median);
     }

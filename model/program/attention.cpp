@@ -79,11 +79,12 @@ void add_parts(const AttentionShape& shape, KernelFamily family, const Value& q,
   const auto samples = q.sizes[0], width = q.sizes[2];
   const auto row_bytes = static_cast<double>(samples * width) * static_cast<double>(c10::elementSize(q.dtype));
   for (const auto& part : shape.parts) {
-    if (part.copies_value()) {
+    if (shape.copies_value(part)) {
       work.push_back({.family = KernelFamily::serial, .is_bf16 = is_bf16, .bytes = 2 * row_bytes});
       continue;
     }
-    const auto keys = count_keys(part);
+    // where samples have their own keys among all, each is taken to have as many
+    const auto keys = count_keys(part) / (shape.key_rows == kNoValue ? 1 : samples);
     work.push_back({.family = family,
                     .is_bf16 = is_bf16,
                     .m = size_of(part.queries),

@@ -32,6 +32,11 @@ class Sum {
   OpSeconds seconds_;
 };
 
+/// One pass of an optimizer over elements of which it reads and writes so many bytes each.
+KernelWork optimizer_work(std::int64_t elements, std::int64_t bytes_each) {
+  return {.family = KernelFamily::adamw, .bytes = static_cast<double>(elements * bytes_each)};
+}
+
 /// Masters as they are gathered, where that is bf16.
 KernelWork refresh_work(std::int64_t elements) {
   return {.family = KernelFamily::elementwise, .is_bf16 = true, .bytes = 6.0 * static_cast<double>(elements)};
@@ -48,6 +53,7 @@ OpSeconds seconds_on_cores(const Op& op, const ArenaPlan& plan, const CoreStep& 
       return sum.add({.family = KernelFamily::autograd}).take();
     case OpKind::gather:
     case OpKind::exchange:
+    case OpKind::replicate:
       return sum.add({.family = step.transfer, .bytes = op.work.sent_bytes}).take();
     case OpKind::forward:
       return sum.add(step.units.at(static_cast<std::size_t>(op.unit)).forward).take();
@@ -57,7 +63,7 @@ OpSeconds seconds_on_cores(const Op& op, const ArenaPlan& plan, const CoreStep& 
       for (const UnitKernels& unit : step.units) sum.add(unit.forward).add(unit.backward);
       return sum.take();
     case OpKind::sum:
-      return sum.add(rank_sum_work(shape.world, elements(), op.adds)).take();
+      return sum.add(rank_sum_work(op.parts, elements(), op.adds)).take();
     case OpKind::add:
       return sum.add(rank_sum_work(1, op.accesses.front().range.bytes / kF32, /*adds=*/true)).take();
     case OpKind::square:
@@ -67,10 +73,20 @@ OpSeconds seconds_on_cores(const Op& op, const ArenaPlan& plan, const CoreStep& 
       return sum.add({.family = step.transfer, .calls = shape.is_alone() ? 0.0 : 2.0})
           .add({.family = KernelFamily::serial})
           .take();
+    case OpKind::stash_out:
+    case OpKind::stash_in:
+    case OpKind::fetch:
+    case OpKind::store:
+      // read and written
+      return sum.add({.family = KernelFamily::serial, .bytes = 2 * op.work.offloaded_bytes}).take();
+    case OpKind::curvature:
+      // reads the gradient and moves the estimate
+      return sum.add(optimizer_work(elements(), kF32 + 2 * shape.moment_bytes)).take();
     case OpKind::clip:
       return sum.add({.family = KernelFamily::serial}).take();
     case OpKind::update:
-      sum.add(adamw_work(elements()));
+      // reads parameter, both moments and gradient, writes all but the gradient; with an average, that too
+      sum.add(optimizer_work(elements(), 3 * kF32 + 4 * shape.moment_bytes + (shape.keeps_average ? 2 * kF32 : 0)));
       if (shape.param_bytes != kF32) sum.add(refresh_work(elements()));
       return sum.take();
     case OpKind::average:
