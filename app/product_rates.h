@@ -16,7 +16,7 @@ void add_product_rates(ClusterSnapshot& cluster, const JobConfig& job);
 void use_product_form(const JobConfig& job);
 
 /// What kernels cost on this machine's cores, from the same file (member "cores") when it was measured there with this
-/// processor, number of cores, LibTorch and version of what is measured, else measured now, which takes about three
+/// processor, number of cores, LibTorch and version of what is measured, else measured now, which takes some
 /// seconds, and kept there. Once a process; while nothing multiplies.
 const CoreRates& own_core_rates();
 

@@ -150,12 +150,12 @@ std::string kernels_text(const JobConfig& job, const CoreRates& rates, int threa
   kernels::set_num_threads(threads);
   const auto dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat;
   const PlannedBlocks blocks(job.model, job.data.window, dtype, job.training.micro_batch_size);
-  const RecomputeLevel level = job_engine_options(job).recompute.at(1);
+  const RecomputeLevel level = job_engine_options(job, /*run_dir=*/"").recompute.at(1);
   // prompts that differ and fill their length
-  const std::int64_t samples = job.training.micro_batch_size, text = job.model.text_encoder.max_length;
-  const auto begin = at::arange(samples, at::kLong) * text;
+  const std::int64_t samples = job.training.micro_batch_size, prompt = job.model.text_encoder.max_length;
+  const auto begin = at::arange(samples, at::kLong) * prompt;
   std::vector<at::Tensor> conditioning(dit_conditioning::kTextOfSample + 1);
-  conditioning.back() = at::stack({begin, begin + text, at::ones_like(begin)}, 1).contiguous();
+  conditioning.back() = at::stack({begin, begin + prompt, at::ones_like(begin)}, 1).contiguous();
   std::map<std::string, std::pair<double, double>> sums;
   for (const TimedOperation& one : time_program(blocks.program(/*is_last=*/false, level), 5, conditioning)) {
     auto& [predicted, measured] = sums[std::string(one.work.empty() ? "none" : enum_name(one.work.front().family))];
@@ -186,7 +186,7 @@ Row measure(const Setup& setup, const CoreRates& rates, const Options& options) 
   job.activation_checkpoint.counts = plan.recompute_counts;
   if (options.kernels) fmt::print("{}", kernels_text(job, rates, row.predicted.threads));
   const auto network = std::make_shared<DitNetwork>(job.model, job.data.window.chunks);
-  ShardedTrainer trainer(network, row.predicted.ranks, job_engine_options(job),
+  ShardedTrainer trainer(network, row.predicted.ranks, job_engine_options(job, /*run_dir=*/""),
                          testing::random_parameters(state_units(network->units()), kSeed, at::kFloat));
   const auto dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat;
   const std::vector<Batch> batches(static_cast<std::size_t>(row.predicted.ranks),

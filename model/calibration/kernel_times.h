@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <utility>
+#include <limits>
 #include <vector>
 
 #include "base/stopwatch.h"
@@ -25,24 +25,18 @@ class KernelTimes {
   std::array<std::array<std::vector<TimedWork>, kKernelFamilies>, 2> times_;
 };
 
-/// The lower quartile: what else the machine does for a moment counts for little.
-inline double lower_quartile_of(std::vector<double> values) {
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
-}
-
-/// Lower quartile of the seconds of `runs` calls, after one that counts for nothing.
+/// Seconds of the best of `runs` calls, after one that counts for nothing: what else the machine does makes any of them
+/// longer, none shorter.
 template <class F>
-double quartile_seconds(int runs, const F& call) {
+double best_seconds(int runs, const F& call) {
   call();
-  std::vector<double> seconds;
+  double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < runs; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     call();
-    seconds.push_back(seconds_since(begin));
+    best = std::min(best, seconds_since(begin));
   }
-  return lower_quartile_of(std::move(seconds));
+  return best;
 }
 
 }  // namespace troupe::model

@@ -22,10 +22,10 @@ constexpr std::array<MeasuredBlock, 4> kBlocks = {{{.tokens = 48, .width = 64, .
                                                    {.tokens = 160, .width = 128, .hidden = 512, .heads = 4},
                                                    {.tokens = 420, .width = 256, .hidden = 1024, .heads = 4},
                                                    {.tokens = 1100, .width = 512, .hidden = 4096, .heads = 4}}};
-constexpr std::array<int, 4> kBlockRuns = {24, 16, 8, 4};
+constexpr std::array<int, 4> kBlockRuns = {40, 30, 15, 8};
 /// Elements of what is passed over.
 constexpr std::array<std::int64_t, 3> kElements = {8'192, 400'000, 4'000'000};
-constexpr int kRuns = 5;
+constexpr int kRuns = 10;
 
 /// One thread for LibTorch and `threads` for the kernels, native bf16 products. When this goes LibTorch's number and
 /// the form are as they were, and the kernels have LibTorch's number.
@@ -56,19 +56,18 @@ double reference_rate(at::ScalarType dtype) {
   constexpr std::int64_t kRows = 512, kInner = 1024, kCols = 1024;
   const auto x = at::full({kRows, kInner}, 0.5, dtype), weight = at::full({kCols, kInner}, 0.25, dtype);
   const auto y = at::empty({kRows, kCols}, dtype);
-  return 2.0 * static_cast<double>(kRows * kInner * kCols) /
-         quartile_seconds(9, [&] { product_out(y, x, weight.t()); });
+  return 2.0 * static_cast<double>(kRows * kInner * kCols) / best_seconds(9, [&] { product_out(y, x, weight.t()); });
 }
 
 void time_optimizer(KernelTimes& times) {
   for (const std::int64_t elements : kElements) {
     const auto count = static_cast<std::size_t>(elements);
     std::vector<float> p(count, 0.1f), m(count, 0.01f), v(count, 0.01f), g(count, 0.02f);
-    times.add(adamw_work(elements), quartile_seconds(kRuns, [&] { adamw_step(p, m, v, g, 1.0f, 1e-6, 3, {}); }));
+    times.add(adamw_work(elements), best_seconds(kRuns, [&] { adamw_step(p, m, v, g, 1.0f, 1e-6, 3, {}); }));
     double sum = 0;
-    times.add(squares_work(elements), quartile_seconds(kRuns, [&] { sum += sum_of_squares(g); }));
+    times.add(squares_work(elements), best_seconds(kRuns, [&] { sum += sum_of_squares(g); }));
     times.add(rank_sum_work(2, elements / 2, false),
-              quartile_seconds(kRuns, [&] { sum_in_rank_order(p.data(), g.data(), 2, elements / 2, sum < 0); }));
+              best_seconds(kRuns, [&] { sum_in_rank_order(p.data(), g.data(), 2, elements / 2, sum < 0); }));
   }
 }
 
@@ -78,12 +77,12 @@ void time_library(at::ScalarType dtype, KernelTimes& times) {
     const auto x = at::full({elements}, 0.5, dtype), y = at::empty({elements}, dtype);
     const auto bytes = static_cast<double>(elements * x.element_size());
     times.add({.family = KernelFamily::serial, .is_bf16 = is_bf16, .bytes = 2 * bytes},
-              quartile_seconds(kRuns, [&] { y.copy_(x); }));
+              best_seconds(kRuns, [&] { y.copy_(x); }));
     if (elements == kElements.back()) continue;
     // an operator that is recorded and differentiated: two passes forward, three backward
     const at::AutoGradMode recording(true);
     const auto leaf = x.detach().requires_grad_(true);
-    times.add({.family = KernelFamily::autograd, .is_bf16 = is_bf16, .bytes = 5 * bytes}, quartile_seconds(kRuns, [&] {
+    times.add({.family = KernelFamily::autograd, .is_bf16 = is_bf16, .bytes = 5 * bytes}, best_seconds(kRuns, [&] {
                 const auto result = at::gelu(leaf);
                 torch::autograd::grad({result}, {leaf}, {y});
               }));

@@ -10,7 +10,7 @@ inline constexpr int kCoreRatesVersion = 1;
 
 /// Measures this machine's kernels on `threads` threads, all at once: operations of made-up transformer blocks of four
 /// sizes in f32 and in bf16, the optimizer's passes, LibTorch's copies and recorded operators on one thread, and
-/// transfers between two ranks. Takes about three seconds on two cores. Whatever else runs meanwhile makes the rates
+/// transfers between two ranks. Takes five to ten seconds. Whatever else runs meanwhile makes the rates
 /// worse. Leaves the form of products and the calling thread's numbers of threads as they were; call it while nothing
 /// multiplies.
 CoreRates measure_core_rates(int threads);

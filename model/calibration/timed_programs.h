@@ -21,8 +21,8 @@ struct TimedOperation {
   double seconds = 0;
 };
 
-/// Runs a program forward and backward as the engine does, in planned memory, and times each operation: lower
-/// quartiles of `runs`. What callers bind has random values. On num_threads().
+/// Runs a program forward and backward as the engine does, in planned memory, and times each operation: the best
+/// of at most `runs`, fewer where they take long. What callers bind has random values. On num_threads().
 /// `conditioning`: those that are defined are bound instead, by their place.
 std::vector<TimedOperation> time_program(const UnitProgram& program, int runs,
                                          const std::vector<at::Tensor>& conditioning = {});

@@ -68,7 +68,7 @@ Result<CorePrediction> predict_on_cores(const JobConfig& job, const ModelCost& c
     const FormScope form(plan.products);
     prediction.product_rate = rates->products[product_dtype(is_bf16 ? at::kBFloat16 : at::kFloat) == at::kBFloat16];
     cores.units = unit_kernels(job.model, job.data.window, is_bf16 ? at::kBFloat16 : at::kFloat, plan.batch.micro,
-                               job_engine_options(decided(job, plan)).recompute);
+                               job_engine_options(decided(job, plan), /*run_dir=*/"").recompute);
   }
   const bool fills_machine = prediction.ranks * prediction.threads >= rates->threads;
   prediction.timing = time_step(
