@@ -28,7 +28,7 @@ Result<void> train(const std::string& dataset_folder) {
   const auto group = make_thread_group(1, std::chrono::seconds(60));
   const auto collective = join_thread_group(group, 0);
   Engine engine(task->network(), {.clip_grad_norm = job.training.clip_grad_norm, .adamw = {}});
-  engine.attach(*collective);
+  engine.attach(*collective).value();
   engine.initialise(static_cast<std::uint64_t>(job.job.seed));
 
   const std::int64_t batch = job.training.micro_batch_size;
