@@ -58,13 +58,14 @@ void RecordedLayers::add_conversion(std::vector<KernelWork>& to, std::int64_t el
 }
 
 void RecordedLayers::add_linear(const RecordedLinear& linear, bool trains, bool to_input) {
-  const auto [name, rows, in, out, operators, is_library] = linear;
+  const std::int64_t rows = linear.rows, in = linear.in, out = linear.out;
+  const bool is_library = linear.is_library;
   const bool is_native = (is_library ? dtype_ : product_dtype(dtype_)) == at::kBFloat16;
   const auto product = [&](KernelFamily family, std::int64_t m, std::int64_t n, std::int64_t k) {
     return KernelWork{.family = family, .is_bf16 = is_native, .m = m, .n = n, .k = k, .is_whole = is_library};
   };
-  const auto convert = [&, library = is_library](std::vector<KernelWork>& to, std::int64_t elements) {
-    if (!library) add_conversion(to, elements);
+  const auto convert = [&](std::vector<KernelWork>& to, std::int64_t elements) {
+    if (!is_library) add_conversion(to, elements);
   };
   forward_.push_back(product(KernelFamily::product_nt, rows, out, in));
   for (const std::int64_t elements : {rows * in, out * in}) convert(forward_, elements);
