@@ -147,6 +147,7 @@ TEST_F(EvalExportTest, AnExportedFolderIsEvaluatedLikeItsCheckpoint) {
                                     {"skip", "none"},
                                     {"dtype", "fp32"},
                                     {"sign_gripper", false},
+                                    {"weights", "model"},
                                     {"windows", 2}}));
   for (const char* key : {"overall", "dimensions", "steps", "windows"}) EXPECT_EQ(first[key], second[key]) << key;
 }

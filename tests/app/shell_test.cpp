@@ -49,7 +49,7 @@ TEST_F(ShellTest, CompletionsNameEveryVerbAndBashReadsItsOwn) {
   std::ofstream(dir_ / "probe") << probe;
   ASSERT_EQ(std::system(("bash " + (dir_ / "probe") + " > " + (dir_ / "said")).c_str()), 0);
   EXPECT_EQ(text_of(dir_ / "said"),
-            "[convert]\n[--resume]\n[optimizer.lr=]\n[dataset]\n[first-run]\n"
+            "[convert]\n[--resume]\n[optimizer.lazy= optimizer.lr=]\n[dataset]\n[first-run]\n"
             "[]\n[sft]\n[rl_pendulum_sac]\n"
             "[--json]\n[loader]\n[auto]\n[gear]\n[zsh]\n"
             "[first-run]\n[first-run]\n[first-run]\n[first-run]\n");
