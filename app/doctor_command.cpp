@@ -12,6 +12,7 @@
 #include "app/commands.h"
 #include "app/doctor_model.h"
 #include "base/file_io.h"
+#include "base/temporary_folder.h"
 #include "comm/channel/arena.h"
 #include "comm/channel/arena_desk.h"
 #include "comm/collective/collective.h"
@@ -55,12 +56,8 @@ Result<std::string> exchange_arena(const std::string& folder) {
 }
 
 Result<std::string> shared_memory() {
-  std::string folder = (std::filesystem::temp_directory_path() / "troupe-doctor-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) return file_error(folder, "cannot be made", errno);
-  auto exchanged = exchange_arena(folder);
-  std::error_code ignored;  // an empty folder that stays is no failure of the check
-  std::filesystem::remove_all(folder, ignored);
-  return exchanged;
+  TROUPE_ASSIGN(const auto folder, TemporaryFolder::make("troupe-doctor"));
+  return exchange_arena(folder.path());
 }
 
 Result<std::string> sockets() {

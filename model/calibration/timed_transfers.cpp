@@ -1,14 +1,11 @@
 #include "model/calibration/timed_transfers.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "base/temporary_folder.h"
 #include "comm/collective/collective.h"
 
 namespace troupe::model {
@@ -47,36 +44,16 @@ void add(KernelTimes& times, KernelFamily family, const std::vector<double>& sec
     times.add({.family = family, .bytes = static_cast<double>(kShards[i])}, seconds[i]);
 }
 
-/// A new folder that goes with the object; empty where none can be made.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code code;
-    std::string name = (std::filesystem::temp_directory_path(code) / "troupe-rates-XXXXXX").string();
-    if (!code && ::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code code;
-    if (!path_.empty()) std::filesystem::remove_all(path_, code);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace
 
 void time_transfers(KernelTimes& times) {
   const auto group = make_thread_group(kRanks, kPatience);
   add(times, KernelFamily::thread_transfer, time_ranks([&](int rank) { return join_thread_group(group, rank); }));
-  const TemporaryFolder folder;
-  if (folder.path().empty()) return;
+  const auto folder = TemporaryFolder::make("troupe-rates");
+  if (!folder) return;
   add(times, KernelFamily::gloo_transfer, time_ranks([&](int rank) -> std::unique_ptr<Collective> {
         auto joined = join_gloo_group(
-            {.store_path = folder.path() + "/store", .rank = rank, .world = kRanks, .timeout = kPatience});
+            {.store_path = folder->path() + "/store", .rank = rank, .world = kRanks, .timeout = kPatience});
         return joined ? std::move(*joined) : nullptr;
       }));
 }

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <variant>
+
+#include "base/temporary_folder.h"
 
 namespace troupe::workers {
 
@@ -41,14 +43,10 @@ using Row = std::vector<Value>;
 struct StateDb::Connection {
   std::string path;
   sqlite3* handle = nullptr;
-  std::string copy_folder;     ///< of a copy that is read in the file's place; empty: none
-  std::recursive_mutex mutex;  ///< one statement, or one transaction, at a time
+  std::optional<TemporaryFolder> copy_folder;  ///< of a copy that is read in the file's place
+  std::recursive_mutex mutex;                  ///< one statement, or one transaction, at a time
 
-  ~Connection() {
-    sqlite3_close(handle);
-    std::error_code ignored;  // a copy that stays takes a few pages of the temporary folder
-    if (!copy_folder.empty()) std::filesystem::remove_all(copy_folder, ignored);
-  }
+  ~Connection() { sqlite3_close(handle); }
 
   /// Copies the file and its write-ahead log into the folder, and opens the copy.
   Result<void> open_copy(const std::string& folder) {
@@ -70,9 +68,8 @@ struct StateDb::Connection {
   /// Where the file itself cannot be read. A controller that moves its log into the file between the two copies makes
   /// a pair that does not fit; that is seldom, so a few more tries settle it.
   Result<void> read_a_copy() {
-    std::string folder = (std::filesystem::temp_directory_path() / "troupe-state-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) return failure("cannot read state");
-    copy_folder = folder;
+    TROUPE_ASSIGN(auto made, TemporaryFolder::make("troupe-state"));
+    const std::string folder = copy_folder.emplace(std::move(made)).path();
     Result<void> opened;
     for (int attempt = 0; attempt < 5; ++attempt) {
       opened = open_copy(folder);

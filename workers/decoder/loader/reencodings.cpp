@@ -1,7 +1,6 @@
 #include "workers/decoder/loader/reencodings.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <numeric>
 
 #include "base/stopwatch.h"
+#include "base/temporary_folder.h"
 #include "data/convert/recode_clip.h"
 #include "data/image/augmentation.h"
 #include "data/image/image_chain.h"
@@ -30,29 +30,6 @@ constexpr std::int64_t kReach = (kWindows - 1) * kApart + 1;
 constexpr int kRounds = 3;
 constexpr double kWorthwhile = 1.2, kSmaller = 0.9;
 constexpr double kAlike = 1.05;  // two times that differ by less than this are the same
-
-/// A folder for the trials' files, gone at the end.
-class TrialFolder {
- public:
-  static Result<TrialFolder> make() {
-    std::error_code code;
-    std::string name = (fs::temp_directory_path(code) / "troupe-bench-XXXXXX").string();
-    if (code || ::mkdtemp(name.data()) == nullptr)
-      return Error{Errc::failed_precondition, fmt::format("{}: no folder can be made (TMPDIR names another)", name)};
-    return TrialFolder(std::move(name));
-  }
-  ~TrialFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  TrialFolder(TrialFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  TrialFolder& operator=(TrialFolder&&) = delete;
-  std::string file(std::size_t trial) const { return fmt::format("{}/{}.mp4", path_, trial); }
-
- private:
-  explicit TrialFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 /// What is read of every form: the window of one sample, moved by some frames.
 struct Reading {
@@ -197,7 +174,7 @@ Result<Reencodings> try_reencodings(const Mixture& mixture, const JobConfig& job
   out.needed_width = needed(info.width, scale);
   out.needed_height = needed(info.height, scale);
 
-  TROUPE_ASSIGN(const TrialFolder folder, TrialFolder::make());
+  TROUPE_ASSIGN(const auto folder, TemporaryFolder::make("troupe-bench"));
   std::vector<ConvertEncoding> encodings;
   for (const bool smaller : {true, false}) {
     if (smaller && scale > kSmaller) continue;
@@ -212,7 +189,7 @@ Result<Reencodings> try_reencodings(const Mixture& mixture, const JobConfig& job
   std::vector<CodedForm*> forms{&out.now};
   for (std::size_t i = 0; i < encodings.size(); ++i) {
     if (stopped && stopped()) return Error{Errc::unavailable, "stopped"};
-    files.push_back(folder.file(i));
+    files.push_back(fmt::format("{}/{}.mp4", folder.path(), i));
     forms.push_back(&out.trials[i].form);
     TROUPE_TRY(recode_clip(source.path, reading.frames, encodings[i], files.back()));
     TROUPE_TRY(describe(files.back(), reading.frames, out.trials[i].form));
