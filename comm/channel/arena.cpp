@@ -152,7 +152,7 @@ Result<void> Arena::publish(const std::string& folder) {
   return {};
 }
 
-Result<Arena> Arena::attach(const std::string& handle, std::size_t expected_bytes) {
+Result<Arena> Arena::attach(const std::string& handle, std::size_t expected_bytes, ArenaPlace farthest) {
   TROUPE_ASSIGN(const Handle parsed, parse_handle(handle));
   if (parsed.bytes != expected_bytes || expected_bytes == 0) {
     return Error{Errc::invalid_argument,
@@ -163,14 +163,14 @@ Result<Arena> Arena::attach(const std::string& handle, std::size_t expected_byte
   struct stat status {};
   if (::fstat(file.get(), &status) != 0)
     return Error{Errc::failed_precondition, fmt::format("arena {}: fstat: {}", handle, why(errno))};
-  // Another process sent it: in one that shrinks a reader dies of SIGBUS. A file without a name is its owner's alone.
+  // Another process sent it: in one that shrinks a reader dies of SIGBUS.
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   const bool is_sealed = seals >= 0 && (seals & kWantedSeals) == kWantedSeals;
   const bool is_unnamed = S_ISREG(status.st_mode) && status.st_nlink == 0 && status.st_uid == ::geteuid();
-  if (!is_sealed && (seals >= 0 || !is_unnamed)) {
-    return Error{
-        Errc::failed_precondition,
-        fmt::format("arena {}: what was left there is neither a sealed memfd nor a file without a name", handle)};
+  if (!is_sealed && (farthest == ArenaPlace::memory || seals >= 0 || !is_unnamed)) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("arena {}: what was left there is not a sealed memfd{}", handle,
+                             farthest == ArenaPlace::disk ? ", nor a file without a name" : "")};
   }
   if (static_cast<std::uint64_t>(status.st_size) != expected_bytes) {
     return Error{Errc::invalid_argument, fmt::format("arena {}: the file holds {} bytes; the plan wants {}", handle,

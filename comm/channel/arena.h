@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -9,11 +10,19 @@
 
 namespace troupe::comm {
 
-/// Memory that processes of one user and machine share: a memfd, sealed so that nobody can shrink it under a reader,
-/// or a file without a name on a disk. The owner creates it, publishes it at the desk of its node (arena_desk.h) and
-/// hands out handle(); others attach, and get its descriptor from there. Every mapping is read-write and stays valid
-/// until its Arena is destroyed, also after the owner has exited. Not thread-safe as an object; what several threads
-/// do to bytes() is theirs to order. The text of a handle is described in docs/channels.md.
+/// Where an arena lies.
+enum class ArenaPlace : std::uint8_t {
+  /// in a memfd, sealed so that nobody can shrink it under a reader
+  memory,
+  /// in a file without a name on a disk, which only its owner can reach and so shrink
+  disk,
+};
+
+/// Memory that processes of one user and machine share, a memfd or a file (ArenaPlace). The owner creates it,
+/// publishes it at the desk of its node (arena_desk.h) and hands out handle(); others attach, and get its descriptor
+/// from there. Every mapping is read-write and stays valid until its Arena is destroyed, also after the owner has
+/// exited. Not thread-safe as an object; what several threads do to bytes() is theirs to order. The text of a handle
+/// is described in docs/channels.md.
 class Arena {
  public:
   /// Memory of exactly `bytes`, zeroed and reserved up front, so that lack of memory is an error here and not a SIGBUS
@@ -27,9 +36,10 @@ class Arena {
   Result<void> publish(const std::string& folder);
   /// Maps the arena of another process (or of this one). The size comes from the caller's plan and must match the
   /// file. Errors: invalid_argument (not a handle, or another size than expected), not_found (owner or desk gone),
-  /// failed_precondition (the file is neither a sealed memfd nor this user's and without a name), unavailable,
-  /// deadline_exceeded (the desk).
-  static Result<Arena> attach(const std::string& handle, std::size_t expected_bytes);
+  /// failed_precondition (the file is not a sealed memfd, nor, where the owner may keep it on a disk, this user's and
+  /// without a name), unavailable, deadline_exceeded (the desk).
+  static Result<Arena> attach(const std::string& handle, std::size_t expected_bytes,
+                              ArenaPlace farthest = ArenaPlace::memory);
 
   /// Moving keeps every address in the memory valid; the moved-from object holds none.
   Arena(Arena&& other) noexcept;

@@ -81,7 +81,8 @@ Result<WrittenCheckpoint> CheckpointerRole::write(const CheckpointBegin& request
   const auto bytes = static_cast<std::size_t>(snapshot_bytes(job.manifest));
   std::vector<Arena> arenas;  // mapped before anything is written: they stay readable if a rank dies meanwhile
   for (const std::string& handle : request.snapshots) {
-    auto arena = Arena::attach(handle, bytes);
+    // a rank that offloads keeps its snapshot on a disk
+    auto arena = Arena::attach(handle, bytes, ArenaPlace::disk);
     if (!arena) return arena.error().with(fmt::format("the snapshot of rank {}", arenas.size()));
     arenas.push_back(std::move(*arena));
   }

@@ -162,7 +162,8 @@ TEST_F(ArenaTest, AFileThatIsNotSealedIsRefused) {
   const int other = ::memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_GE(other, 0);
   ASSERT_EQ(::ftruncate(other, kBytes), 0);
-  EXPECT_EQ(code_of(Arena::attach(handle_of(other), kBytes)), Errc::failed_precondition);
+  for (const ArenaPlace farthest : {ArenaPlace::memory, ArenaPlace::disk})
+    EXPECT_EQ(code_of(Arena::attach(handle_of(other), kBytes, farthest)), Errc::failed_precondition);
   ::close(other);
 }
 
@@ -170,7 +171,8 @@ TEST_F(ArenaTest, OneOnADiskIsSharedLikeOneInMemory) {
   const ScratchFolder disk("/var/tmp");
   Arena owner = Arena::create_on_disk(disk.path(), kBytes).value();
   owner.publish(folder_.path()).value();
-  const Arena other = Arena::attach(owner.handle(), kBytes).value();
+  EXPECT_EQ(code_of(Arena::attach(owner.handle(), kBytes)), Errc::failed_precondition) << "memory alone was expected";
+  const Arena other = Arena::attach(owner.handle(), kBytes, ArenaPlace::disk).value();
   owner.bytes()[kBytes - 1] = std::byte{5};
   EXPECT_EQ(other.bytes()[kBytes - 1], std::byte{5});
   EXPECT_TRUE(std::filesystem::is_empty(disk.path()));
@@ -183,7 +185,7 @@ TEST_F(ArenaTest, AFileWithANameIsRefused) {
   const int other = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_GE(other, 0);
   ASSERT_EQ(::ftruncate(other, kBytes), 0);
-  EXPECT_EQ(code_of(Arena::attach(handle_of(other), kBytes)), Errc::failed_precondition);
+  EXPECT_EQ(code_of(Arena::attach(handle_of(other), kBytes, ArenaPlace::disk)), Errc::failed_precondition);
   ::close(other);
 }
 
