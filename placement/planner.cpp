@@ -33,6 +33,8 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
   table = learner_memory(job, cost, ranks, feed_slots(job, plan.batch));
   const bool devices = !plan.actors.front().devices.empty();
   if (devices) table.margin_bytes = table.engine_bytes() * 6 / 100;
+  // the first replica's state is that of all
+  const std::int64_t savers = sharing_ranks(job.parallelism, ranks);
   std::int64_t remote_ranks = 0, checkpointer_node = 0;
   for (const PlannedActor& a : plan.actors) {
     if (a.role == RoleKind::checkpointer) checkpointer_node = a.node;
@@ -40,7 +42,7 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
   for (PlannedActor& a : plan.actors) {
     if (a.role == RoleKind::learner) {
       a.memory_bytes = devices ? table.arena_bytes() : table.total();
-      if (a.node != checkpointer_node) ++remote_ranks;
+      if (a.node != checkpointer_node && a.process_rank < savers) ++remote_ranks;
     } else if (is_elastic(a.role)) {
       a.memory_bytes = cost.decoder_bytes;
     } else {

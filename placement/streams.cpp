@@ -1,7 +1,10 @@
 #include "placement/streams.h"
 
+#include <algorithm>
+
 #include "placement/rl_shape.h"
 #include "placement/roles.h"
+#include "placement/sharding.h"
 
 namespace troupe::placement {
 
@@ -30,6 +33,8 @@ std::vector<PlannedStream> plan_streams(const JobConfig& job, const std::vector<
                                         const StreamSizes& sizes) {
   std::vector<PlannedStream> streams;
   const std::vector<Flow> all = flows(job);
+  const auto is_learner = [](const PlannedActor& actor) { return actor.role == RoleKind::learner; };
+  const std::int64_t savers = sharing_ranks(job.parallelism, std::count_if(actors.begin(), actors.end(), is_learner));
   for (const PlannedActor& from : actors) {
     for (const PlannedActor& to : actors) {
       for (const Flow& flow : all) {
@@ -39,7 +44,8 @@ std::vector<PlannedStream> plan_streams(const JobConfig& job, const std::vector<
                                                                      : sizes.blocks;
         streams.push_back({from.name, to.name, transport_between(from, to), size.slots, size.slot_bytes});
       }
-      if (from.role == RoleKind::learner && to.role == RoleKind::checkpointer) {
+      // the first replica's state is that of all
+      if (is_learner(from) && from.process_rank < savers && to.role == RoleKind::checkpointer) {
         streams.push_back({from.name, to.name, transport_between(from, to), 1, sizes.snapshot_bytes});
       }
     }

@@ -53,6 +53,17 @@ TEST_F(PlannerTest, FurtherNodesOnCoresMakeSamplesForTheLearnerOfTheFirst) {
   EXPECT_THAT(nodes["decoder"], ::testing::ElementsAre(0, 0, 1, 1));
 }
 
+TEST_F(PlannerTest, TheFirstReplicaAloneSavesItsState) {
+  job.parallelism.mode = "hybrid";
+  job.parallelism.data_parallel_shard_degree = 2;
+  const Plan plan = plan_or_fail(cluster_of("8xH200"), job);
+  std::vector<std::string> savers;
+  for (const PlannedStream& stream : plan.streams) {
+    if (stream.to == "checkpointer/0") savers.push_back(stream.from);
+  }
+  EXPECT_THAT(savers, ::testing::ElementsAre("learner/0", "learner/1"));
+  EXPECT_EQ(plan.disk_bytes_per_checkpoint, 2 * plan.learner_memory.snapshot_bytes);
+}
 TEST_F(PlannerTest, EveryDeviceGetsALearnerByDefault) {
   const Plan plan = plan_or_fail(cluster_of("8xH200"), job, testing::cost_5b());
   EXPECT_EQ(count(plan, "learner"), 8);

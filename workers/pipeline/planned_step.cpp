@@ -78,9 +78,10 @@ StepShape shape_of(const JobConfig& job, const ModelCost& cost, const Plan& plan
   }
   shape.whole_gradients = plan.sharding == "zero1";
   shape.offloads_states = job.offload.states;
-  shape.param_slots = plan.sharding == "zero3" || plan.sharding == "hybrid"
-                          ? std::min(static_cast<int>(job.parallelism.param_slots), shape.chain)
-                          : shape.chain;
+  ParallelismConfig decided = job.parallelism;
+  decided.mode = plan.sharding;
+  shape.param_slots =
+      keeps_parameters(decided) ? shape.chain : std::min(static_cast<int>(decided.param_slots), shape.chain);
   shape.stash_slots = job.offload.activations ? kStashSlots : 0;
   add_work(shape, job, cost, plan);
   return shape;
