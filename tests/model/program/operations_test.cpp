@@ -189,8 +189,8 @@ TEST(ProgramOperationsTest, AttentionToAConditioning) {
 }
 
 TEST(ProgramOperationsTest, AttentionToRowsThatSamplesShare) {
-  // the first two samples share rows, of which the last stands for 9; the third has one row that stands for 4; two rows
-  // are nobody's
+  // the first two samples share rows, of which the last stands for 9; the third has one row that stands for 4; no
+  // sample sees the other two rows
   const auto rows = at::tensor({0, 4, 9, 0, 4, 9, 4, 5, 4}, at::TensorOptions().dtype(at::kLong)).view({3, 3});
   expect_same({draw({3, 4, 8}, 0),
                {draw({1, 7, 8}, 4), rows},

@@ -52,14 +52,7 @@ TEST(EngineAverageTest, FourRanksHaveTheAverageOfOneAndAnyNumberLoadsIt) {
   EXPECT_TRUE(train(one).state == train(two).state);
   TrainingRun four = averaged();
   four.world = 4;
-  const auto saved = train(four).state;
-  for (const int world : {1, 2, 3, 4, 8}) {
-    TrainingRun load = averaged();
-    load.world = world;
-    load.steps = 0;
-    load.resume = &saved;
-    EXPECT_TRUE(train(load).state == saved) << world;
-  }
+  expect_every_world_loads(averaged(), train(four).state);
 }
 
 TEST(EngineAverageTest, AStateWithoutOneStartsItFromTheMastersAndOneMayBeDropped) {

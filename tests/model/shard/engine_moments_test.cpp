@@ -45,13 +45,7 @@ TEST(EngineMomentsTest, AStateOfFourRanksLoadsOnAnyNumberBitForBitAndAResumeIsEx
   TrainingRun four = with_bf16_moments();
   four.world = 4;
   const auto saved = train(four).state;
-  for (const int world : {1, 2, 3, 4, 8}) {
-    TrainingRun load = with_bf16_moments();
-    load.world = world;
-    load.steps = 0;
-    load.resume = &saved;
-    EXPECT_TRUE(train(load).state == saved) << world;
-  }
+  expect_every_world_loads(with_bf16_moments(), saved);
   TrainingRun more = with_bf16_moments(), straight = with_bf16_moments();
   more.world = straight.world = 4;
   more.first_step = 5;

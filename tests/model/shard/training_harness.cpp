@@ -125,6 +125,15 @@ TrainingResult train(const TrainingRun& run) {
   return result;
 }
 
+void expect_every_world_loads(TrainingRun run, const FullState& saved) {
+  run.steps = 0;
+  run.resume = &saved;
+  for (const int world : {1, 2, 3, 4, 8}) {
+    run.world = world;
+    EXPECT_TRUE(train(run).state == saved) << world << " ranks";
+  }
+}
+
 void run_thread_ranks(int world, const std::function<void(Collective&)>& body, JoinRank join) {
   if (!join) join = [group = make_thread_group(world, 20s)](int rank) { return join_thread_group(group, rank); };
   std::vector<std::thread> threads;

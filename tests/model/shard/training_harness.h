@@ -81,6 +81,9 @@ std::vector<std::byte> snapshot_of(Engine& engine, const EngineOptions& options 
 /// Runs every rank on a thread of its own, one intra-op thread each, and fails the test if a rank fails.
 TrainingResult train(const TrainingRun& run);
 
+/// Expects the state to load on 1, 2, 3, 4 and 8 ranks, to the bit. `run` says the engine's options.
+void expect_every_world_loads(TrainingRun run, const FullState& saved);
+
 /// Runs `body` for each rank on its own thread, with one intra-op thread each.
 void run_thread_ranks(int world, const std::function<void(Collective&)>& body, JoinRank join = nullptr);
 

@@ -112,6 +112,16 @@ TEST(TextReportTest, ARunWithoutAnEndedEpisodeHasNoReturn) {
   EXPECT_NE(run_report(s).find("\n  return    n/a      nan/inf 0"), std::string::npos) << run_report(s);
 }
 
+ProgressLine running_on_cores() {
+  ProgressLine p = running();
+  p.mfu_percent.reset();
+  p.memory_used_gib.reset();
+  p.ranks = 2;
+  p.rank_noun = "rank";
+  p.remaining_seconds = 185;
+  return p;
+}
+
 TEST(TextReportTest, ProgressIsTwoLinesUnderEachOther) {
   EXPECT_EQ(progress_text(running()),
             "[dz5b-droid] step  420/2000 21.0%  loss 0.3712 (dyn 0.0631 act 0.3081)  gn 0.42  lr 1.0e-05\n"
@@ -119,26 +129,16 @@ TEST(TextReportTest, ProgressIsTwoLinesUnderEachOther) {
 }
 
 TEST(TextReportTest, OnACpuThePeakIsNotGuessed) {
-  ProgressLine p = running();
-  p.mfu_percent.reset();
-  p.memory_used_gib.reset();
-  p.ranks = 2;
-  p.rank_noun = "rank";
-  p.remaining_seconds = 185;
+  const ProgressLine p = running_on_cores();
   EXPECT_EQ(progress_text(p),
             "[dz5b-droid] step  420/2000 21.0%  loss 0.3712 (dyn 0.0631 act 0.3081)  gn 0.42  lr 1.0e-05\n"
             "             35.6 smp/s (17.8/rank)  7.19 s/step  MFU n/a  stall 0.4%  ETA 3m05s\n");
 }
 
 TEST(TextReportTest, OnCoresPredictedStandsBesideMeasuredAndTheShareOfProductsInThePlaceOfMfu) {
-  ProgressLine p = running();
-  p.mfu_percent.reset();
-  p.memory_used_gib.reset();
+  ProgressLine p = running_on_cores();
   p.predicted_seconds = 6.8;
   p.product_share_percent = 61.25;
-  p.ranks = 2;
-  p.rank_noun = "rank";
-  p.remaining_seconds = 185;
   EXPECT_NE(
       progress_text(p).find("35.6 smp/s (17.8/rank)  7.19 s/step (predicted 6.80)  product rate share 61.2%  stall"),
       std::string::npos)
