@@ -101,6 +101,7 @@ class MachineRates {
     if (const auto found = kept_.find("cores"); found != kept_.end()) {
       if (auto rates = core_rates_from(*found, threads)) return *rates;
     }
+    log::info("measuring what this machine's kernels cost, once; takes five to ten seconds");
     const CoreRates rates = measure_core_rates(threads);
     kept_["cores"] = core_rates_json(rates);
     keep();

@@ -19,7 +19,7 @@ struct EngineSetup {
   int steps = 1;                  ///< of a timed phase
   bool compares_steps = true;     ///< its first steps are compared before anything is timed
   bool compares_threads = false;  ///< one rank is timed with one thread too
-  bool one_at_a_time = false;     ///< trainers are made anew for each round, since they do not fit beside each other
+  bool one_at_a_time = false;     ///< each round makes its trainers, since all of them do not fit in memory
 
   int cores() const { return ranks * threads; }
   std::int64_t samples() const { return ranks * size.samples; }

@@ -120,9 +120,9 @@ class Engine {
   Result<std::map<std::string, ParamView>> gather_views(const std::vector<std::string>& names);
 
   /// This rank's state but for what never changes: for each unit in order, master, m, v and, with
-  /// EngineOptions::ema_decay, ema of its shard, of a target network its values alone, of a frozen unit nothing;
-  /// little-endian f32, and moments in
-  /// EngineOptions::moment_dtype (docs/learner-engine.md).
+  /// EngineOptions::ema_decay, ema of its shard; of a target network its values alone; of a frozen unit nothing.
+  /// Little-endian f32, but moments in EngineOptions::moment_dtype (docs/learner-engine.md). First runs what a lazy
+  /// optimizer has left.
   std::size_t snapshot_bytes() const;
   void snapshot(std::span<std::byte> out);
   /// This rank's shard of a frozen unit where it lies, 1-D, in the dtype that is gathered. Valid until an
