@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <utility>
+
+#include "kernels/team.h"
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -16,6 +19,12 @@ namespace {
 
 /// 0: never set here.
 thread_local int own_threads = 0;
+
+/// The team that the thread is the master of, and how many threads it has; null: none.
+thread_local Team* own_team = nullptr;
+thread_local int team_threads = 1;
+/// Whether the thread is in a part that threads share.
+thread_local bool is_in_part = false;
 
 /// Rounding mode and the treatment of subnormal numbers.
 unsigned float_modes() noexcept {
@@ -31,10 +40,34 @@ void set_float_modes([[maybe_unused]] unsigned modes) noexcept {
 #endif
 }
 
+/// Parts of one run_parts on several threads.
+struct SharedWork {
+  void (*body)(const void*, std::int64_t);
+  const void* context;
+  unsigned modes;
+  std::exception_ptr failure = {};
+  std::atomic_flag has_failed = ATOMIC_FLAG_INIT;
+
+  void run(std::int64_t part) {
+    set_float_modes(modes);
+    const bool was_in_part = std::exchange(is_in_part, true);
+    try {
+      body(context, part);
+    } catch (...) {
+      if (!has_failed.test_and_set()) failure = std::current_exception();
+    }
+    is_in_part = was_in_part;
+  }
+  static void run_part(const void* work, std::int64_t part) {
+    static_cast<SharedWork*>(const_cast<void*>(work))->run(part);
+  }
+};
+
 }  // namespace
 
 int num_threads() noexcept {
 #if defined(_OPENMP)
+  if (own_team != nullptr && !is_in_part) return own_threads > 0 ? std::min(own_threads, team_threads) : team_threads;
   if (omp_in_parallel() != 0) return 1;
   return own_threads > 0 ? own_threads : omp_get_max_threads();
 #else
@@ -45,24 +78,47 @@ int num_threads() noexcept {
 void set_num_threads(int threads) noexcept { own_threads = std::max(0, threads); }
 
 void run_parts(std::int64_t parts, int threads, void (*body)(const void*, std::int64_t), const void* context) {
-  const int team = static_cast<int>(std::min<std::int64_t>(parts, threads));
-  if (team <= 1) {
+  const int wanted = static_cast<int>(std::min<std::int64_t>(parts, threads));
+  if (wanted <= 1) {
     for (std::int64_t part = 0; part < parts; ++part) body(context, part);
     return;
   }
-  std::exception_ptr failure;
-  std::atomic_flag has_failed = ATOMIC_FLAG_INIT;
-  const unsigned modes = float_modes();
-#pragma omp parallel for num_threads(team) schedule(dynamic, 1)
-  for (std::int64_t part = 0; part < parts; ++part) {
-    set_float_modes(modes);
-    try {
-      body(context, part);
-    } catch (...) {
-      if (!has_failed.test_and_set()) failure = std::current_exception();
-    }
+  SharedWork work{body, context, float_modes()};
+  if (own_team != nullptr && !is_in_part) {
+    own_team->run(parts, wanted - 1, &SharedWork::run_part, &work);
+  } else {
+#pragma omp parallel for num_threads(wanted) schedule(dynamic, 1)
+    for (std::int64_t part = 0; part < parts; ++part) work.run(part);
   }
-  if (failure) std::rethrow_exception(failure);
+  if (work.failure) std::rethrow_exception(work.failure);
+}
+
+void with_team([[maybe_unused]] int threads, void (*body)(const void*), const void* context) {
+#if defined(_OPENMP)
+  if (threads > 1 && own_team == nullptr && omp_in_parallel() == 0) {
+    Team team;
+    std::exception_ptr failure;
+#pragma omp parallel num_threads(threads)
+    {
+      if (omp_get_thread_num() != 0) {
+        team.serve();
+      } else {
+        own_team = &team;
+        team_threads = omp_get_num_threads();
+        try {
+          body(context);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        own_team = nullptr;
+        team.dismiss();
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+    return;
+  }
+#endif
+  body(context);
 }
 
 }  // namespace troupe::kernels

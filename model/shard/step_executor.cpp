@@ -55,6 +55,14 @@ device::Event& StepExecutor::event_of(int operation) {
 }
 
 Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
+  // only a micro-batch's units have many pieces of work; a network that runs as one operation is small
+  if (call.plan == nullptr || call.manual != nullptr) return enqueue_all(operations, call);
+  Result<void> done;
+  kernels::with_team(kernels::num_threads(), [&] { done = enqueue_all(operations, call); });
+  return done;
+}
+
+Result<void> StepExecutor::enqueue_all(std::span<const Op> operations, StepCall& call) {
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Op& op = operations[i];
     device::Stream& stream = stream_of(op.stream);

@@ -63,6 +63,7 @@ class StepExecutor {
   Result<void> run(std::span<const Op> operations, StepCall& call);
 
  private:
+  Result<void> enqueue_all(std::span<const Op> operations, StepCall& call);
   device::Stream& stream_of(OpStream stream);
   /// An operation's event; there is one for each place in a part.
   device::Event& event_of(int operation);

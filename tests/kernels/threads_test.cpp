@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <stdexcept>
@@ -42,6 +43,38 @@ TEST(ThreadsTest, AnExceptionOfAPartArrivesAfterTheOthers) {
     });
   };
   EXPECT_THROW(work(), std::runtime_error);
+}
+
+TEST(ThreadsTest, ATeamRunsEveryPartOfEveryPieceOnceWithTheCallersNumberOfThreads) {
+  for (const int threads : {1, 2, 3, 7}) {
+    with_team(threads, [&] {
+      EXPECT_LE(num_threads(), std::max(threads, 1));
+      for (const std::int64_t parts : {1, 2, 5, 100, 0, 3}) {
+        std::vector<std::atomic<int>> seen(static_cast<std::size_t>(parts));
+        each_part(parts, threads, [&](std::int64_t part) {
+          ++seen[static_cast<std::size_t>(part)];
+          if (parts > 1 && threads > 1) {
+            EXPECT_EQ(num_threads(), 1);
+          }
+        });
+        for (const auto& count : seen) EXPECT_EQ(count, 1);
+      }
+    });
+  }
+}
+
+TEST(ThreadsTest, AnExceptionLeavesATeamAndATeamMayBeInsideAnother) {
+  const auto failing = [] {
+    with_team(3, [] {
+      with_team(3, [] { each_part(20, 3, [](std::int64_t) {}); });
+      each_part(20, 3, [](std::int64_t part) {
+        if (part == 3) throw std::runtime_error("part 3");
+      });
+    });
+  };
+  EXPECT_THROW(failing(), std::runtime_error);
+  with_team(2, [] { each_part(2, 2, [](std::int64_t) {}); });
+  EXPECT_THROW(with_team(2, [] { throw std::runtime_error("outside"); }), std::runtime_error);
 }
 
 TEST(ThreadsTest, PartsFlushSubnormalNumbersAsTheCallerDoes) {
