@@ -88,4 +88,14 @@ void add_bias(std::int64_t rows, std::int64_t channels, const S* x, const T* bia
 template <class T>
 void sum_rows(std::int64_t rows, std::int64_t channels, const T* x, Acc<T>* sum, int threads);
 
+/// row_sums[row] = sum over the row of c (x - target)^2; c one number for each row, or with `of_elements` as many as x.
+/// Squares are added in A.
+template <class T>
+void squared_error_forward(std::int64_t rows, std::int64_t channels, const T* x, const Acc<T>* target, const Acc<T>* c,
+                           bool of_elements, Acc<T>* row_sums, int threads);
+/// dx = scale * 2 c (x - target), rounded once.
+template <class T>
+void squared_error_backward(std::int64_t rows, std::int64_t channels, const T* x, const Acc<T>* target, const Acc<T>* c,
+                            bool of_elements, Acc<T> scale, T* dx, int threads);
+
 }  // namespace troupe::kernels::cpu

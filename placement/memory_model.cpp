@@ -83,13 +83,13 @@ std::int64_t offloaded_bytes_per_param(const JobConfig& job) {
 
 namespace {
 
-struct BlockBytes {
+struct UnitBytes {
   std::int64_t memory = 0, offloaded = 0;
 };
 
-/// What the blocks keep, and what one of them works in. The last block is of the lowest level.
-BlockBytes block_bytes(const JobConfig& job, const ModelCost& cost) {
-  if (cost.blocks == 0) return {};
+/// What the units keep, and what one of them works in. The last block is of the lowest level.
+UnitBytes unit_bytes(const JobConfig& job, const ModelCost& cost) {
+  if (cost.blocks == 0) return {.memory = job.training.micro_batch_size * cost.activation_bytes_per_sample};
   const BlockCounts counts = block_counts(job.activation_checkpoint, cost.blocks);
   std::int64_t kept = 0, largest = 0, workspace = 0;
   bool has_last = false;
@@ -101,9 +101,10 @@ BlockBytes block_bytes(const JobConfig& job, const ModelCost& cost) {
     workspace = std::max(workspace, block.workspace_bytes);
     has_last = true;
   }
+  const std::int64_t always = workspace + (counts[0] == cost.blocks ? cost.ends.kept_bytes : cost.ends.rerun_bytes);
   const auto scaled = [&](std::int64_t all) { return all * job.training.micro_batch_size / cost.level_samples; };
-  if (!job.offload.activations) return {.memory = scaled(kept + workspace), .offloaded = 0};
-  return {.memory = scaled(std::min<std::int64_t>(cost.blocks, kStashSlots) * largest + workspace),
+  if (!job.offload.activations) return {.memory = scaled(kept + always), .offloaded = 0};
+  return {.memory = scaled(std::min<std::int64_t>(cost.blocks, kStashSlots) * largest + always),
           .offloaded = scaled(kept)};
 }
 
@@ -136,9 +137,9 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
     table.grad_slot_bytes += elements.all_trained * kGradientBytes;
     table.shard_bytes -= elements.all_trained / world * kGradientBytes;
   }
-  const BlockBytes blocks = block_bytes(job, cost);
-  table.activation_bytes = job.training.micro_batch_size * cost.activation_bytes_per_sample + blocks.memory;
-  table.offload_bytes = blocks.offloaded;
+  const UnitBytes units = unit_bytes(job, cost);
+  table.activation_bytes = units.memory;
+  table.offload_bytes = units.offloaded;
   if (job.offload.states) {
     const std::int64_t offloaded = offloaded_bytes_per_param(job);
     table.offload_bytes += elements.trained * offloaded;

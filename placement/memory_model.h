@@ -45,9 +45,9 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 ///                 ranks what they send of one unit: the largest padded trained unit, or r, * 4; hybrid: at least
 ///                 replicas * the largest trained unit's shard * 4. zero1: and all padded trained units of the chain
 ///                 * 4, in which the accumulators of their shards lie
-///     activations micro_batch_size * what is kept per sample outside of the blocks + what each block keeps at its
-///                 level of activation_checkpoint + the most that one works in; with offload.activations three times
-///                 the most that one keeps, and what all keep lies in files
+///     activations what each block keeps at its level of activation_checkpoint + what the other units keep + the most
+///                 that one works in; with offload.activations three times the most that a block keeps, and what all
+///                 blocks keep lies in files; of networks without levels what is kept per sample
 ///     snapshot    saved_bytes_per_param() n: master, moments and average on their way to a checkpoint; a file with
 ///                 offload
 ///     feed        slots_in_feed * sample_bytes

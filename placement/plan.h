@@ -51,19 +51,27 @@ struct UnitCost {
 struct LevelCost {
   std::int64_t kept_bytes = 0;       ///< from its forward to its backward
   std::int64_t last_kept_bytes = 0;  ///< of the last block, whose rows are trimmed
-  std::int64_t workspace_bytes = 0;  ///< while one block runs
+  std::int64_t workspace_bytes = 0;  ///< while one unit runs where blocks have this level
   double replay_work = 0;            ///< FLOPs that its backward repeats, a byte that is moved counting as 10
+};
+
+/// What the other units of a network whose blocks have levels keep from their forward to their backward, for
+/// ModelCost::level_samples samples.
+struct EndsCost {
+  std::int64_t kept_bytes = 0;   ///< where all blocks keep everything
+  std::int64_t rerun_bytes = 0;  ///< where the prologue runs again
 };
 
 /// Everything the planner needs to know of a model and of its samples, filled by app.
 struct ModelCost {
   std::vector<UnitCost> units;                   ///< those that have state: the chain in order, then the replicated one
-  std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward, but by blocks with levels
+  std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward, by networks without such blocks
   std::int64_t blocks = 0;                       ///< that have levels of recompute; 0: the network has none
   std::array<LevelCost, 4> levels = {};          ///< none, cheap, attention, full
-  std::int64_t level_samples = 1;                ///< that these are of; others in proportion
-  std::int64_t encoder_bytes = 0;                ///< frozen encoders and codec that a learner holds beside its shards
-  std::int64_t sample_bytes = 0;                 ///< one slot of the feed's arena
+  EndsCost ends = {};
+  std::int64_t level_samples = 1;  ///< that these are of; others in proportion
+  std::int64_t encoder_bytes = 0;  ///< frozen encoders and codec that a learner holds beside its shards
+  std::int64_t sample_bytes = 0;   ///< one slot of the feed's arena
   std::int64_t decoder_bytes = 0;  ///< working memory of one actor of an elastic pool, with the networks it holds
   std::int64_t block_bytes = 0;    ///< kind rl: what a simulator sends of one step of a block
   std::int64_t policy_bytes = 0;   ///< kind rl: what is published to one rollout worker

@@ -26,7 +26,7 @@
 #include "kernels/threads.h"
 #include "model/calibration/measure_core_rates.h"
 #include "model/calibration/timed_programs.h"
-#include "model/wan/planned_block.h"
+#include "model/wan/planned_units.h"
 #include "placement/planner.h"
 #include "placement/recompute_plan.h"
 #include "tests/model/wan/network_run.h"
@@ -149,7 +149,7 @@ std::string kernels_text(const JobConfig& job, const CoreRates& rates, int threa
   at::set_num_threads(1);
   kernels::set_num_threads(threads);
   const auto dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat;
-  const PlannedBlocks blocks(job.model, job.data.window, dtype, job.training.micro_batch_size);
+  const PlannedUnits units(job.model, job.data.window, dtype, job.training.micro_batch_size);
   const RecomputeLevel level = job_engine_options(job, /*run_dir=*/"").recompute.at(1);
   // prompts that differ and fill their length
   const std::int64_t samples = job.training.micro_batch_size, prompt = job.model.text_encoder.max_length;
@@ -157,7 +157,7 @@ std::string kernels_text(const JobConfig& job, const CoreRates& rates, int threa
   std::vector<at::Tensor> conditioning(dit_conditioning::kTextOfSample + 1);
   conditioning.back() = at::stack({begin, begin + prompt, at::ones_like(begin)}, 1).contiguous();
   std::map<std::string, std::pair<double, double>> sums;
-  for (const TimedOperation& one : time_program(blocks.program(/*is_last=*/false, level), 5, conditioning)) {
+  for (const TimedOperation& one : time_program(units.block(/*is_last=*/false, level), 5, conditioning)) {
     auto& [predicted, measured] = sums[std::string(one.work.empty() ? "none" : enum_name(one.work.front().family))];
     for (const KernelWork& work : one.work) predicted += seconds_of(work, rates, threads);
     measured += one.seconds;

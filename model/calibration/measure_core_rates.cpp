@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <vector>
 
@@ -78,14 +77,6 @@ void time_library(at::ScalarType dtype, KernelTimes& times) {
     const auto bytes = static_cast<double>(elements * x.element_size());
     times.add({.family = KernelFamily::serial, .is_bf16 = is_bf16, .bytes = 2 * bytes},
               best_seconds(kRuns, [&] { y.copy_(x); }));
-    if (elements == kElements.back()) continue;
-    // an operator that is recorded and differentiated: two passes forward, three backward
-    const at::AutoGradMode recording(true);
-    const auto leaf = x.detach().requires_grad_(true);
-    times.add({.family = KernelFamily::autograd, .is_bf16 = is_bf16, .bytes = 5 * bytes}, best_seconds(kRuns, [&] {
-                const auto result = at::gelu(leaf);
-                torch::autograd::grad({result}, {leaf}, {y});
-              }));
   }
 }
 

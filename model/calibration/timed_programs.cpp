@@ -49,7 +49,7 @@ class MeasuredGraph {
     // the last one reads all keys with few queries
     const auto tail = record_take_rows(graph_, y, {{block.tokens - few_, block.tokens}});
     const auto few_queries = attend(linear(tail, block.width, "q_tail"), y, y);
-    graph_.set_output(record_add(graph_, tail, few_queries));
+    graph_.add_output(record_add(graph_, tail, few_queries));
   }
 
   Graph take() { return std::move(graph_); }
@@ -155,7 +155,7 @@ std::vector<TimedOperation> time_program(const UnitProgram& program, int runs,
 std::vector<TimedOperation> time_block(const MeasuredBlock& block, at::ScalarType dtype, int runs) {
   MeasuredGraph recorded(block, dtype);
   const std::set<std::string> names = recorded.names();
-  return time_program(UnitProgram(recorded.take(), names, RecomputeLevel::none), runs);
+  return time_program(UnitProgram(recorded.take(), {names, {}}, RecomputeLevel::none), runs);
 }
 
 }  // namespace troupe::model

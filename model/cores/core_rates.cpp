@@ -13,14 +13,11 @@ double to_real(std::int64_t value) { return static_cast<double>(value); }
 
 double rounds(std::int64_t parts, int threads) { return std::ceil(to_real(parts) / std::max(1, threads)); }
 
-TileGrid grid_of(const KernelWork& product) {
-  return product.is_whole ? TileGrid{} : product_tiles(product.m, product.n, product.k);
-}
+TileGrid grid_of(const KernelWork& product) { return product_tiles(product.m, product.n, product.k); }
 
 /// Whether all threads share one call of it.
 bool is_shared(KernelFamily family) {
-  return !is_product(family) && !is_attention(family) && !is_transfer(family) && family != KernelFamily::serial &&
-         family != KernelFamily::autograd;
+  return !is_product(family) && !is_attention(family) && !is_transfer(family) && family != KernelFamily::serial;
 }
 
 }  // namespace

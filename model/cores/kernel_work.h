@@ -29,9 +29,8 @@ enum class KernelFamily : std::uint8_t {
   row_sum,
   /// sums, conversions and biases, on the kernels' threads
   elementwise,
-  /// copies and sums of LibTorch on one thread, and its operators that autograd records
+  /// copies and sums of LibTorch on one thread
   serial,
-  autograd,
   /// of the optimizer
   adamw,
   squares,
@@ -57,14 +56,13 @@ constexpr auto enum_names(KernelFamily) {
                     "row_sum",
                     "elementwise",
                     "serial",
-                    "autograd",
                     "adamw",
                     "squares",
                     "rank_sum",
                     "thread_transfer",
                     "gloo_transfer"};
 }
-inline constexpr std::size_t kKernelFamilies = 22;
+inline constexpr std::size_t kKernelFamilies = 21;
 
 constexpr bool is_product(KernelFamily family) { return family <= KernelFamily::product_tn; }
 constexpr bool is_attention(KernelFamily family) {
@@ -81,8 +79,6 @@ struct KernelWork {
   std::int64_t m = 0, n = 0, k = 0;
   /// attention: heads of all samples
   std::int64_t heads = 0;
-  /// a product that LibTorch makes in one call on one thread, not in tiles
-  bool is_whole = false;
   /// of the other families: bytes that are read and written, or sent to other ranks
   double bytes = 0;
   /// how often

@@ -17,4 +17,7 @@ namespace troupe::model {
 /// Summed in f32 (f64 where the prediction is). Errors: throws c10::Error on a shape mismatch.
 at::Tensor sampled_label_loss(const at::Tensor& prediction, const at::Tensor& coefficients, const at::Tensor& noise);
 
+/// sqrt(2 c_i) eps_i, what predictions are multiplied by there: like noise, in f32 (f64 where the coefficients are).
+at::Tensor sampled_label_seed(const at::Tensor& coefficients, const at::Tensor& noise);
+
 }  // namespace troupe::model

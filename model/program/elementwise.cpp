@@ -109,6 +109,77 @@ class GeluOperation final : public Operation {
   ValueId u_, y_;
 };
 
+void activate(at::Tensor out, const at::Tensor& u, Activation activation) {
+  switch (activation) {
+    case Activation::gelu_erf:
+      at::gelu_out(out, u, "none");
+      return;
+    case Activation::silu:
+      at::silu_out(out, u);
+      return;
+    case Activation::relu:
+      at::relu_out(out, u);
+      return;
+  }
+}
+
+void activate_backward(at::Tensor du, const at::Tensor& dy, const at::Tensor& u, Activation activation) {
+  switch (activation) {
+    case Activation::gelu_erf:
+      at::gelu_backward_out(du, dy, u, "none");
+      return;
+    case Activation::silu:
+      at::silu_backward_out(du, dy, u);
+      return;
+    case Activation::relu:
+      at::threshold_backward_out(du, dy, u, 0);
+      return;
+  }
+}
+
+class ActivationGradientOperation final : public Operation {
+ public:
+  ActivationGradientOperation(Activation activation, ValueId dy, ValueId u, ValueId du)
+      : Operation({dy, u}, {du}), activation_(activation), dy_(dy), u_(u), du_(du) {}
+  void run(ValueTensors values) const override {
+    each_slice(tensor_of(values, du_).numel(), [&](const auto& slice) {
+      activate_backward(slice(tensor_of(values, du_)), slice(tensor_of(values, dy_)), slice(tensor_of(values, u_)),
+                        activation_);
+    });
+  }
+
+ protected:
+  KernelFamily family() const override { return KernelFamily::gelu_gradient; }
+
+ private:
+  Activation activation_;
+  ValueId dy_, u_, du_;
+};
+
+class ActivationOperation final : public Operation {
+ public:
+  ActivationOperation(Activation activation, ValueId u, ValueId y)
+      : Operation({u}, {y}), activation_(activation), u_(u), y_(y) {}
+  void run(ValueTensors values) const override {
+    each_slice(tensor_of(values, y_).numel(), [&](const auto& slice) {
+      activate(slice(tensor_of(values, y_)), slice(tensor_of(values, u_)), activation_);
+    });
+  }
+  void differentiate(GradientBuilder& gradients) const override {
+    const auto dy = gradients.rounded_gradient(y_);
+    const auto du = gradients.like(u_, gradients.graph().value(u_).dtype);
+    gradients.record(std::make_unique<ActivationGradientOperation>(activation_, dy, u_, du));
+    gradients.add(u_, du);
+  }
+
+ protected:
+  KernelFamily family() const override { return KernelFamily::gelu; }
+
+ private:
+  Activation activation_;
+  ValueId u_, y_;
+};
+
 void AddOperation::run(ValueTensors values) const {
   each_slice(tensor_of(values, out_).numel(), [&](const auto& slice) {
     auto out = slice(tensor_of(values, out_));
@@ -142,6 +213,12 @@ ValueId record_add_scaled(Graph& graph, ValueId a, ValueId b, double scale) {
 ValueId record_add(Graph& graph, ValueId a, ValueId b) { return record_add_scaled(graph, a, b, 1.0); }
 
 void record_add_to(Graph& graph, ValueId sum, ValueId part) { graph.add(std::make_unique<AddToOperation>(sum, part)); }
+
+ValueId record_activation(Graph& graph, ValueId u, Activation activation) {
+  const auto y = graph.add_intermediate(graph.value(u).sizes, graph.value(u).dtype);
+  graph.add(std::make_unique<ActivationOperation>(activation, u, y));
+  return y;
+}
 
 ValueId record_gelu(Graph& graph, ValueId u) {
   const auto y = graph.add_intermediate(graph.value(u).sizes, graph.value(u).dtype);

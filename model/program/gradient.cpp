@@ -10,15 +10,17 @@
 
 namespace troupe::model {
 
-GradientBuilder::GradientBuilder(Graph& graph, const std::set<std::string>& trained)
+GradientBuilder::GradientBuilder(Graph& graph, const Differentiated& differentiated)
     : graph_(graph),
       forward_(graph.operations().size()),
       needs_(graph.values().size(), false),
       gradients_(graph.values().size(), kNoValue) {
   for (std::size_t i = 0; i < needs_.size(); ++i) {
     const auto& value = graph.values()[i];
-    needs_[i] = value.role == ValueRole::input || value.role == ValueRole::conditioning ||
-                (value.role == ValueRole::parameter && trained.count(value.name) != 0);
+    needs_[i] = value.role == ValueRole::input ||
+                (value.role == ValueRole::conditioning && c10::isFloatingType(value.dtype) &&
+                 differentiated.has_conditioning(value.index)) ||
+                (value.role == ValueRole::parameter && differentiated.parameters.count(value.name) != 0);
   }
   for (const auto& operation : graph.operations()) {
     const auto& reads = operation->reads();
@@ -71,11 +73,21 @@ ValueId GradientBuilder::parameter_gradient(ValueId parameter) {
   return gradient = graph_.add_value({of.name, of.sizes, dtype, ValueRole::parameter_gradient});
 }
 
-ValueId GradientBuilder::build() {
+ValueId GradientBuilder::input_gradient(ValueId input) {
+  TROUPE_CHECK(gradient(input) != kNoValue, "a unit's results depend on all its inputs");
+  const auto found = rounded_gradient(input);
+  // where a result is the input plus something, its gradient arrives as it is bound
+  return graph_.value(found).role == ValueRole::intermediate ? found : graph_.copied(found, graph_.value(found).dtype);
+}
+
+std::vector<ValueId> GradientBuilder::build() {
   graph_.begin_backward();
-  const auto output = graph_.output(), input = graph_.input();
-  const auto& result = graph_.value(output);
-  gradients_[index_of(output)] = graph_.add_value({"", result.sizes, result.dtype, ValueRole::output_gradient});
+  for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+    const auto& output = graph_.outputs()[i];
+    if (!needs(output.value)) continue;
+    gradients_[index_of(output.value)] =
+        graph_.add_value({"", graph_.value(output.value).sizes, output.gradient_dtype, ValueRole::output_gradient, i});
+  }
   for (std::size_t i = forward_; i-- > 0;) {
     const auto& writes = graph_.operations()[i]->writes();
     // operations are appended meanwhile: the list may move, the operation does not
@@ -83,10 +95,9 @@ ValueId GradientBuilder::build() {
     if (std::any_of(writes.begin(), writes.end(), [&](ValueId id) { return gradients_[index_of(id)] != kNoValue; }))
       operation.differentiate(*this);
   }
-  TROUPE_CHECK(gradient(input) != kNoValue, "a unit's result depends on its input");
-  const auto found = rounded_gradient(input);
-  // where the result is the input plus something, its gradient arrives as it is bound
-  return graph_.value(found).role == ValueRole::intermediate ? found : graph_.copied(found, graph_.value(found).dtype);
+  std::vector<ValueId> found;
+  for (const auto input : graph_.inputs()) found.push_back(input_gradient(input));
+  return found;
 }
 
 }  // namespace troupe::model

@@ -10,17 +10,28 @@
 
 namespace troupe::model {
 
+/// What a backward finds gradients of, besides those of the unit's inputs.
+struct Differentiated {
+  /// names of parameters
+  std::set<std::string> parameters = {};
+  /// by place in Carry::conditioning; those behind its end too, if they are numbers
+  std::vector<bool> conditioning = {};
+
+  bool has_conditioning(std::size_t index) const { return index >= conditioning.size() || conditioning[index]; }
+};
+
 /// Records a graph's backward: walks the forward's operations from last to first and lets each turn the gradients of
 /// what it wrote into those of what it read. Gradients of a value that is used twice are summed in that order; those of
 /// the conditioning are added, in f32, to sums over the units; those of parameters are written in f32 where they are
 /// bound. What needs no gradient gets no operation. Used once, by the thread that records.
 class GradientBuilder {
  public:
-  /// `trained`: names of the parameters that get a gradient. The graph has an output and no backward yet.
-  GradientBuilder(Graph& graph, const std::set<std::string>& trained);
+  /// The graph has outputs and no backward yet.
+  GradientBuilder(Graph& graph, const Differentiated& differentiated);
 
-  /// Records all; returns the gradient of the graph's input, an intermediate of its dtype.
-  ValueId build();
+  /// Records all, for gradients of those outputs that depend on what is differentiated; returns the gradients of the
+  /// graph's inputs, intermediates of their dtypes.
+  std::vector<ValueId> build();
 
   // What Operation::differentiate calls.
   Graph& graph() { return graph_; }
@@ -38,10 +49,13 @@ class GradientBuilder {
   void record(std::unique_ptr<Operation> operation) { graph_.add(std::move(operation)); }
   /// A new intermediate.
   ValueId like(ValueId value, at::ScalarType dtype);
-  /// The sum over the units that the gradient of a conditioning is added to, f32 (f64 for f64).
+  /// The sum over the units that the gradient of a conditioning that needs one is added to, f32 (f64 for f64).
   ValueId conditioning_sum(ValueId conditioning);
 
  private:
+  /// The gradient of an input: an intermediate of its own.
+  ValueId input_gradient(ValueId input);
+
   Graph& graph_;
   const std::size_t forward_;
   std::vector<bool> needs_;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/check.h"
+#include "kernels/dispatch.h"
 #include "kernels/product.h"
 #include "model/program/gradient.h"
 
@@ -60,11 +61,24 @@ ValueId Graph::add_value(Value value) {
 }
 
 ValueId Graph::add_input(std::vector<std::int64_t> sizes, at::ScalarType dtype) {
-  return input_ = add_value({"x", std::move(sizes), dtype, ValueRole::input});
+  const auto id = add_value({"x", std::move(sizes), dtype, ValueRole::input, inputs_.size()});
+  inputs_.push_back(id);
+  return id;
 }
 
 ValueId Graph::add_conditioning(std::size_t index, std::vector<std::int64_t> sizes, at::ScalarType dtype) {
   return add_value({"", std::move(sizes), dtype, ValueRole::conditioning, index});
+}
+
+ValueId Graph::add_data(const std::string& name, std::vector<std::int64_t> sizes, at::ScalarType dtype) {
+  return add_value({name, std::move(sizes), dtype, ValueRole::data});
+}
+
+void Graph::add_output(ValueId id) { outputs_.push_back({id, value(id).sizes, value(id).dtype}); }
+
+void Graph::add_conditioning_output(ValueId id, std::vector<std::int64_t> sizes) {
+  const auto dtype = value(id).dtype;
+  outputs_.push_back({id, std::move(sizes), c10::isFloatingType(dtype) ? accumulate_dtype(dtype) : dtype});
 }
 
 ValueId Graph::add_parameter(const std::string& name, std::vector<std::int64_t> sizes, at::ScalarType dtype) {

@@ -24,17 +24,19 @@ inline constexpr ValueId kNoValue = -1;
 
 /// Where a value's memory comes from.
 enum class ValueRole : std::uint8_t {
-  /// the unit's x, bound at each run
+  /// what the unit before made: x; of a loss the predictions; bound at each run
   input,
   /// what the prologue made for all units, bound at each run
   conditioning,
+  /// of the micro-batch, not differentiated; bound at each run by name
+  data,
   /// bound at each run by name
   parameter,
   /// a tensor of the graph itself: tables that depend on the shape alone
   constant,
   /// planned memory of the program
   intermediate,
-  /// of the unit's result, bound at each backward
+  /// of one of the unit's results, bound at each backward
   output_gradient,
   /// f32 sums (f64 for f64) over the units, bound at each backward; operations add to them
   conditioning_gradient,
@@ -44,12 +46,13 @@ enum class ValueRole : std::uint8_t {
 
 /// One tensor of a graph: dense, of a shape and dtype that never change.
 struct Value {
-  /// of a parameter or its gradient: the parameter's, without the unit's prefix
+  /// of data; of a parameter or its gradient: the parameter's, without the unit's prefix
   std::string name;
   std::vector<std::int64_t> sizes;
   at::ScalarType dtype = at::kFloat;
   ValueRole role = ValueRole::intermediate;
-  /// of a conditioning or its gradient: its place in Carry::conditioning
+  /// of a conditioning or its gradient: its place in Carry::conditioning; of an input its number; of the gradient of a
+  /// result the result's
   std::size_t index = 0;
   /// of a constant
   at::Tensor constant = {};
@@ -67,6 +70,16 @@ inline const at::Tensor& tensor_of(ValueTensors values, ValueId id) { return val
 
 class Graph;
 class GradientBuilder;
+
+/// One of a unit's results.
+struct GraphOutput {
+  /// an intermediate, or data that is handed on
+  ValueId value = kNoValue;
+  /// of the tensor that callers get: as many elements as the value has
+  std::vector<std::int64_t> sizes;
+  /// of the gradient that a backward is given
+  at::ScalarType gradient_dtype = at::kFloat;
+};
 
 /// One step of a program: reads values and writes others, each value being written by one operation (but for gradient
 /// sums, which operations add to in turn). Immutable; runs on any thread, sharing its work among kernels::num_threads()
@@ -102,19 +115,23 @@ class Graph {
  public:
   ValueId add_input(std::vector<std::int64_t> sizes, at::ScalarType dtype);
   ValueId add_conditioning(std::size_t index, std::vector<std::int64_t> sizes, at::ScalarType dtype);
+  ValueId add_data(const std::string& name, std::vector<std::int64_t> sizes, at::ScalarType dtype);
   ValueId add_parameter(const std::string& name, std::vector<std::int64_t> sizes, at::ScalarType dtype);
   ValueId add_constant(const at::Tensor& value);
   ValueId add_intermediate(std::vector<std::int64_t> sizes, at::ScalarType dtype);
   ValueId add_value(Value value);
   void add(std::unique_ptr<Operation> operation) { operations_.push_back(std::move(operation)); }
-  /// What the unit returns: an intermediate.
-  void set_output(ValueId value) { output_ = value; }
+  /// The next of what the unit returns, whose gradient has its dtype.
+  void add_output(ValueId value);
+  /// The same for what later units read as conditioning, as a tensor of these sizes: its gradient is a sum over them,
+  /// f32 (f64 for f64).
+  void add_conditioning_output(ValueId value, std::vector<std::int64_t> sizes);
 
   const Value& value(ValueId id) const { return values_[index_of(id)]; }
   const std::vector<Value>& values() const { return values_; }
   const std::vector<std::unique_ptr<Operation>>& operations() const { return operations_; }
-  ValueId input() const { return input_; }
-  ValueId output() const { return output_; }
+  const std::vector<ValueId>& inputs() const { return inputs_; }
+  const std::vector<GraphOutput>& outputs() const { return outputs_; }
 
   /// A copy of `value` in `dtype`.
   ValueId copied(ValueId value, at::ScalarType dtype);
@@ -129,7 +146,8 @@ class Graph {
  private:
   std::vector<Value> values_;
   std::vector<std::unique_ptr<Operation>> operations_;
-  ValueId input_ = kNoValue, output_ = kNoValue;
+  std::vector<ValueId> inputs_;
+  std::vector<GraphOutput> outputs_;
   std::map<std::pair<ValueId, at::ScalarType>, ValueId> converted_;
 };
 

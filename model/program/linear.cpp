@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
+
 #include "kernels/dispatch.h"
 #include "kernels/product.h"
 #include "model/program/gradient.h"
@@ -12,6 +14,25 @@ namespace {
 
 /// Rows of the last axis.
 at::Tensor as_matrix(const at::Tensor& x) { return x.view({-1, x.size(-1)}); }
+
+/// A value, read as a matrix.
+struct Matrix {
+  ValueId id = kNoValue;
+  std::array<std::int64_t, 2> sizes = {};
+  at::Tensor of(ValueTensors values) const { return tensor_of(values, id).view(sizes); }
+};
+
+Matrix rows_matrix(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  return {id, {value.numel() / value.sizes.back(), value.sizes.back()}};
+}
+
+/// Of a weight or its gradient.
+Matrix weight_matrix(const Graph& graph, ValueId id, WeightLayout layout) {
+  const Value& value = graph.value(id);
+  const auto edge = layout == WeightLayout::out_in ? value.sizes.front() : value.numel() / value.sizes.back();
+  return {id, {edge, value.numel() / edge}};
+}
 
 /// Scratch for a product of `operand`s whose result is `out`; none where they have one dtype.
 ValueId product_scratch(Graph& graph, ValueId operand, ValueId out) {
@@ -28,40 +49,45 @@ KernelWork pass_over(const Value& product, const Value& y) {
           .bytes = static_cast<double>(product.bytes() + y.bytes())};
 }
 
-/// out = a b, or a^T b with `transposed`, rounded to out's dtype.
+/// out = a b, a b^T or a^T b, as `form` says, rounded to out's dtype. Matrices are [first, the rest] of a weight or its
+/// gradient, [the rest, last] of others.
 class ProductOperation final : public Operation {
  public:
-  ProductOperation(ValueId a, ValueId b, bool transposed, ValueId scratch, ValueId out)
-      : Operation({a, b}, {scratch, out}), a_(a), b_(b), transposed_(transposed), scratch_(scratch), out_(out) {}
+  ProductOperation(const Matrix& a, const Matrix& b, KernelFamily form, ValueId scratch, const Matrix& out)
+      : Operation({a.id, b.id}, {scratch, out.id}),
+        a_(a),
+        b_(b),
+        form_(form),
+        scratch_{scratch, out.sizes},
+        out_(out) {}
 
   void run(ValueTensors values) const override {
-    const auto a = as_matrix(tensor_of(values, a_)), b = as_matrix(tensor_of(values, b_));
-    const auto out = as_matrix(tensor_of(values, out_));
-    const auto product = scratch_ == kNoValue ? out : as_matrix(tensor_of(values, scratch_));
-    product_out(product, transposed_ ? a.t() : a, b);
-    if (scratch_ != kNoValue) convert_out(out, product);
+    const auto a = a_.of(values), b = b_.of(values), out = out_.of(values);
+    const auto product = scratch_.id == kNoValue ? out : scratch_.of(values);
+    product_out(product, form_ == KernelFamily::product_tn ? a.t() : a, form_ == KernelFamily::product_nt ? b.t() : b);
+    if (scratch_.id != kNoValue) convert_out(out, product);
   }
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
-    const Value &a = graph.value(a_), &b = graph.value(b_), &out = graph.value(out_);
-    work.push_back({.family = transposed_ ? KernelFamily::product_tn : KernelFamily::product_nn,
-                    .is_bf16 = a.dtype == at::kBFloat16,
-                    .m = rows_of(out),
-                    .n = out.sizes.back(),
-                    .k = rows_of(b)});
-    if (scratch_ != kNoValue) work.push_back(pass_over(graph.value(scratch_), out));
+    const Value& out = graph.value(out_.id);
+    work.push_back({.family = form_,
+                    .is_bf16 = graph.value(a_.id).dtype == at::kBFloat16,
+                    .m = out_.sizes[0],
+                    .n = out_.sizes[1],
+                    .k = b_.sizes[form_ == KernelFamily::product_nt ? 1 : 0]});
+    if (scratch_.id != kNoValue) work.push_back(pass_over(graph.value(scratch_.id), out));
   }
 
  private:
-  ValueId a_, b_;
-  bool transposed_;
-  ValueId scratch_, out_;
+  Matrix a_, b_;
+  KernelFamily form_;
+  Matrix scratch_, out_;
 };
 
 class SumRowsOperation final : public Operation {
  public:
   SumRowsOperation(ValueId x, ValueId sum) : Operation({x}, {sum}), x_(x), sum_(sum) {}
   void run(ValueTensors values) const override {
-    sum_rows_out(tensor_of(values, sum_), as_matrix(tensor_of(values, x_)));
+    sum_rows_out(tensor_of(values, sum_).view(-1), as_matrix(tensor_of(values, x_)));
   }
 
  protected:
@@ -73,20 +99,24 @@ class SumRowsOperation final : public Operation {
 
 struct LinearValues {
   ValueId x, weight, bias, x_operand, weight_operand, scratch, y;
+  WeightLayout layout;
 };
 
 class LinearOperation final : public Operation {
  public:
-  explicit LinearOperation(const LinearValues& v)
-      : Operation({v.x_operand, v.weight_operand, v.bias}, {v.scratch, v.y}), v_(v) {}
+  LinearOperation(const Graph& graph, const LinearValues& v)
+      : Operation({v.x_operand, v.weight_operand, v.bias}, {v.scratch, v.y}),
+        v_(v),
+        weight_(weight_matrix(graph, v.weight_operand, v.layout)) {}
   OperationCost cost() const override { return OperationCost::product; }
 
   void run(ValueTensors values) const override {
     const auto y = as_matrix(tensor_of(values, v_.y));
     const auto product = v_.scratch == kNoValue ? y : as_matrix(tensor_of(values, v_.scratch));
-    product_out(product, as_matrix(tensor_of(values, v_.x_operand)), tensor_of(values, v_.weight_operand).t());
+    const auto weight = weight_.of(values);
+    product_out(product, as_matrix(tensor_of(values, v_.x_operand)), has_out_rows() ? weight.t() : weight);
     if (v_.bias != kNoValue) {
-      add_bias_out(y, product, tensor_of(values, v_.bias));
+      add_bias_out(y, product, tensor_of(values, v_.bias).view(-1));
     } else if (v_.scratch != kNoValue) {
       convert_out(y, product);
     }
@@ -94,7 +124,7 @@ class LinearOperation final : public Operation {
 
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
     const Value &x = graph.value(v_.x_operand), &y = graph.value(v_.y);
-    work.push_back({.family = KernelFamily::product_nt,
+    work.push_back({.family = has_out_rows() ? KernelFamily::product_nt : KernelFamily::product_nn,
                     .is_bf16 = x.dtype == at::kBFloat16,
                     .m = rows_of(x),
                     .n = y.sizes.back(),
@@ -106,10 +136,12 @@ class LinearOperation final : public Operation {
   void differentiate(GradientBuilder& gradients) const override {
     auto& graph = gradients.graph();
     const auto dy = gradients.gradient(v_.y);
-    const auto operand = graph.converted(dy, product_dtype(graph.value(v_.y).dtype));
+    const auto operand = rows_matrix(graph, graph.converted(dy, product_dtype(graph.value(v_.y).dtype)));
     if (gradients.needs(v_.weight)) {
-      const auto target = gradients.parameter_gradient(v_.weight), x = graph.operand(v_.x);
-      record_product(gradients, operand, x, true, target);
+      const auto target = weight_matrix(graph, gradients.parameter_gradient(v_.weight), v_.layout);
+      const auto x = rows_matrix(graph, graph.operand(v_.x));
+      record_product(gradients, has_out_rows() ? operand : x, has_out_rows() ? x : operand, KernelFamily::product_tn,
+                     target);
     }
     if (gradients.needs(v_.bias)) {
       gradients.record(std::make_unique<SumRowsOperation>(dy, gradients.parameter_gradient(v_.bias)));
@@ -117,32 +149,36 @@ class LinearOperation final : public Operation {
     if (gradients.needs(v_.x)) {
       // sums over units are f32: so is what is added to them
       const bool shared = graph.value(v_.x).role == ValueRole::conditioning;
-      const auto weight = graph.operand(v_.weight);
+      const auto weight = weight_matrix(graph, graph.operand(v_.weight), v_.layout);
       const auto dtype = graph.value(v_.x).dtype;
       const auto dx = gradients.like(v_.x, shared ? accumulate_dtype(dtype) : dtype);
-      record_product(gradients, operand, weight, false, dx);
+      record_product(gradients, operand, weight, has_out_rows() ? KernelFamily::product_nn : KernelFamily::product_nt,
+                     rows_matrix(graph, dx));
       gradients.add(v_.x, dx);
     }
   }
 
  private:
-  static void record_product(GradientBuilder& gradients, ValueId a, ValueId b, bool transposed, ValueId out) {
-    const auto scratch = product_scratch(gradients.graph(), a, out);
-    gradients.record(std::make_unique<ProductOperation>(a, b, transposed, scratch, out));
+  bool has_out_rows() const { return v_.layout == WeightLayout::out_in; }
+  static void record_product(GradientBuilder& gradients, const Matrix& a, const Matrix& b, KernelFamily form,
+                             const Matrix& out) {
+    const auto scratch = product_scratch(gradients.graph(), a.id, out.id);
+    gradients.record(std::make_unique<ProductOperation>(a, b, form, scratch, out));
   }
 
   LinearValues v_;
+  Matrix weight_;
 };
 
 }  // namespace
 
-ValueId record_linear(Graph& graph, ValueId x, ValueId weight, ValueId bias) {
-  LinearValues v{x, weight, bias, graph.operand(x), graph.operand(weight), kNoValue, kNoValue};
+ValueId record_linear(Graph& graph, ValueId x, ValueId weight, ValueId bias, WeightLayout layout) {
+  LinearValues v{x, weight, bias, graph.operand(x), graph.operand(weight), kNoValue, kNoValue, layout};
   auto sizes = graph.value(x).sizes;
-  sizes.back() = graph.value(weight).sizes[0];
+  sizes.back() = weight_matrix(graph, weight, layout).sizes[layout == WeightLayout::out_in ? 0 : 1];
   v.y = graph.add_intermediate(sizes, graph.value(x).dtype);
   v.scratch = product_scratch(graph, v.x_operand, v.y);
-  graph.add(std::make_unique<LinearOperation>(v));
+  graph.add(std::make_unique<LinearOperation>(graph, v));
   return v.y;
 }
 

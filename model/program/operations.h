@@ -14,9 +14,14 @@ namespace troupe::model {
 // rows, d channels; values are dense, and those of one operation have one dtype. The rounding is that of the kernels
 // and of docs/precision.md: an operation acts on what the one before it rounded.
 
-/// y = x W^T + b: x [..., in], weight [out, in], bias [out] or kNoValue (kernels/linear.h). The gradients of weight and
-/// bias are f32 sums that are not rounded; in the widened form (kernels/product.h) operands are converted in scratch.
-ValueId record_linear(Graph& graph, ValueId x, ValueId weight, ValueId bias);
+/// How a linear layer's weight lies: [out, in], whatever axes `in` has, or [in, out] behind axes of length one.
+enum class WeightLayout : std::uint8_t { out_in, in_out };
+
+/// y = x W^T + b, or x W + b for in_out: x [..., in], bias of `out` values or kNoValue (kernels/linear.h). The gradients
+/// of weight and bias are f32 sums that are not rounded; in the widened form (kernels/product.h) operands are converted
+/// in scratch.
+ValueId record_linear(Graph& graph, ValueId x, ValueId weight, ValueId bias,
+                      WeightLayout layout = WeightLayout::out_in);
 
 /// LN(x) * factor[row] + shift[row] (kernels/modulated_norm.h): x [B, N, d]; factor and shift [B, R, d] with
 /// `table_row`, i32 [N], or [d] for all rows and `table_row` undefined.
@@ -31,11 +36,22 @@ ValueId record_rms_norm(Graph& graph, ValueId x, ValueId gain, double eps, Value
 ValueId record_gated_residual(Graph& graph, ValueId x, ValueId y, ValueId gate, const at::Tensor& table_row);
 
 /// One table for each of n modulations, [B, R, d]: round(base[i] + rows[:, :, i]), and where `plus_one[i]` one more,
-/// rounded again. base: a parameter [1, n, d]; rows: a conditioning [B, R, n, d].
+/// rounded again. base: a parameter [1, n, d]; rows: a conditioning [B, R, n, d], or [B, R, d] for all n.
 std::vector<ValueId> record_modulation(Graph& graph, ValueId base, ValueId rows, const std::vector<bool>& plus_one);
 
 /// The rows of x [B, N, d] in the given ranges, one after the other: [B, T, d]. The ranges do not overlap.
 ValueId record_take_rows(Graph& graph, ValueId x, const std::vector<Range>& ranges);
+
+/// The next `rows` rows of a value, counted from its first.
+struct RowPiece {
+  ValueId from = kNoValue;
+  std::int64_t rows = 0;
+};
+/// The pieces one after the other, [B, N, d]: of values [B, n, d], all of whose rows are in pieces.
+ValueId record_join_rows(Graph& graph, const std::vector<RowPiece>& pieces);
+
+/// [a | b] along channels: [B, N, d] and [B, N, e], of which b is data.
+ValueId record_join_channels(Graph& graph, ValueId a, ValueId b);
 
 /// Queries that see the same keys.
 struct AttentionPart {
@@ -56,6 +72,16 @@ ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int
 
 /// The tanh form of GELU (kernels/gelu.h).
 ValueId record_gelu(Graph& graph, ValueId u);
+
+/// LibTorch's: GELU with the error function (arXiv:1606.08415), u / (1 + e^-u), max(u, 0).
+enum class Activation : std::uint8_t { gelu_erf, silu, relu };
+ValueId record_activation(Graph& graph, ValueId u, Activation activation);
+
+/// sum c (x - target)^2, a scalar f32 (f64 for f64): x [B, N, d]; target and c data of that dtype, target [B, N, d], c
+/// [B, N] or [B, N, d]. The sum runs in f64.
+ValueId record_squared_error(Graph& graph, ValueId x, ValueId target, ValueId coefficients);
+/// sum c x, a scalar f32 (f64 for f64): c data of that dtype, like x.
+ValueId record_weighted_sum(Graph& graph, ValueId x, ValueId coefficients);
 
 /// a + b.
 ValueId record_add(Graph& graph, ValueId a, ValueId b);

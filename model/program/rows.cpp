@@ -1,6 +1,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <map>
+#include <set>
+
 #include "kernels/dispatch.h"
 #include "kernels/linear.h"
 #include "kernels/row_kernels.h"
@@ -75,11 +78,15 @@ class GatedResidualOperation final : public Operation {
   GatedValues v_;
 };
 
+/// rows[:, :, i] of a table for each modulation, or the one table of all.
+at::Tensor table_of(const at::Tensor& rows, std::int64_t i) { return rows.dim() == 4 ? rows.select(2, i) : rows; }
+
 /// `calls` of LibTorch, each on its share of a table.
 KernelWork table_work(const Value& rows, double calls) {
+  const double tables = rows.sizes.size() == 4 ? static_cast<double>(rows.sizes[2]) : 1;
   return {.family = KernelFamily::serial,
           .is_bf16 = rows.dtype == at::kBFloat16,
-          .bytes = 3 * static_cast<double>(rows.bytes()) / static_cast<double>(rows.sizes[2]),
+          .bytes = 3 * static_cast<double>(rows.bytes()) / tables,
           .calls = calls};
 }
 
@@ -101,7 +108,7 @@ class ModulationGradientOperation final : public Operation {
         else
           sum.zero_();
       }
-      if (rows_ != kNoValue && table.defined()) tensor_of(values, rows_).select(2, column).add_(table);
+      if (rows_ != kNoValue && table.defined()) table_of(tensor_of(values, rows_), column).add_(table);
     }
   }
 
@@ -129,7 +136,7 @@ class ModulationOperation final : public Operation {
     for (std::size_t i = 0; i < writes().size(); ++i) {
       const auto column = static_cast<std::int64_t>(i);
       auto out = tensor_of(values, writes()[i]);
-      at::add_out(out, tensor_of(values, rows_).select(2, column), tensor_of(values, base_).select(1, column));
+      at::add_out(out, table_of(tensor_of(values, rows_), column), tensor_of(values, base_).select(1, column));
       if (plus_one_[i]) out.add_(1.0);
     }
   }
@@ -146,7 +153,9 @@ class ModulationOperation final : public Operation {
       tables.push_back(gradient == kNoValue ? kNoValue : graph.converted(gradient, dtype));
     }
     const auto base = gradients.needs(base_) ? gradients.parameter_gradient(base_) : kNoValue;
-    gradients.record(std::make_unique<ModulationGradientOperation>(tables, base, gradients.conditioning_sum(rows_)));
+    const auto rows = gradients.needs(rows_) ? gradients.conditioning_sum(rows_) : kNoValue;
+    if (base != kNoValue || rows != kNoValue)
+      gradients.record(std::make_unique<ModulationGradientOperation>(tables, base, rows));
   }
 
  private:
@@ -206,6 +215,96 @@ class TakeRowsOperation final : public Operation {
   bool back_;
 };
 
+/// Copies pieces of values [B, n, d] one after the other into `all` [B, N, d].
+class JoinRowsOperation final : public Operation {
+ public:
+  JoinRowsOperation(std::vector<RowPiece> pieces, ValueId all)
+      : Operation(sources_of(pieces), {all}), pieces_(std::move(pieces)), all_(all) {}
+
+  void run(ValueTensors values) const override {
+    const at::NoGradGuard no_grad;
+    std::map<ValueId, std::int64_t> taken;
+    std::int64_t row = 0;
+    for (const auto& piece : pieces_) {
+      auto& from = taken[piece.from];
+      tensor_of(values, all_)
+          .narrow(1, row, piece.rows)
+          .copy_(tensor_of(values, piece.from).narrow(1, from, piece.rows));
+      from += piece.rows, row += piece.rows;
+    }
+  }
+
+  void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
+    const Value& all = graph.value(all_);
+    const auto calls = static_cast<double>(pieces_.size());
+    work.push_back({.family = KernelFamily::serial,
+                    .is_bf16 = all.dtype == at::kBFloat16,
+                    .bytes = 2 * static_cast<double>(all.bytes()) / calls,
+                    .calls = calls});
+  }
+
+  void differentiate(GradientBuilder& gradients) const override {
+    const auto all = gradients.rounded_gradient(all_);
+    for (const auto source : reads()) {
+      if (!gradients.needs(source)) continue;
+      const auto part = gradients.like(source, gradients.graph().value(source).dtype);
+      gradients.record(std::make_unique<TakeRowsOperation>(ranges_of(source), all, part, false));
+      gradients.add(source, part);
+    }
+  }
+
+ private:
+  static std::vector<ValueId> sources_of(const std::vector<RowPiece>& pieces) {
+    std::set<ValueId> sources;
+    for (const auto& piece : pieces) sources.insert(piece.from);
+    return {sources.begin(), sources.end()};
+  }
+  /// Where the source's rows lie among all.
+  std::vector<Range> ranges_of(ValueId source) const {
+    std::vector<Range> ranges;
+    std::int64_t row = 0;
+    for (const auto& piece : pieces_) {
+      if (piece.from == source) ranges.push_back({row, row + piece.rows});
+      row += piece.rows;
+    }
+    return ranges;
+  }
+
+  std::vector<RowPiece> pieces_;
+  ValueId all_;
+};
+
+/// Copies the first channels of `from` to `to`, or, with `second`, `from` and behind it `second`.
+class JoinChannelsOperation final : public Operation {
+ public:
+  JoinChannelsOperation(ValueId from, ValueId second, ValueId to)
+      : Operation({from, second}, {to}), from_(from), second_(second), to_(to) {}
+
+  void run(ValueTensors values) const override {
+    const at::NoGradGuard no_grad;
+    const auto &from = tensor_of(values, from_), &to = tensor_of(values, to_);
+    if (second_ == kNoValue) {
+      to.copy_(from.narrow(-1, 0, to.size(-1)));
+      return;
+    }
+    to.narrow(-1, 0, from.size(-1)).copy_(from);
+    to.narrow(-1, from.size(-1), to.size(-1) - from.size(-1)).copy_(tensor_of(values, second_));
+  }
+
+  void differentiate(GradientBuilder& gradients) const override {
+    const auto joined = gradients.rounded_gradient(to_);
+    const auto first = gradients.like(from_, gradients.graph().value(from_).dtype);
+    gradients.record(std::make_unique<JoinChannelsOperation>(joined, kNoValue, first));
+    gradients.add(from_, first);
+  }
+
+ protected:
+  KernelFamily family() const override { return KernelFamily::serial; }
+
+ private:
+  ValueId from_, second_, to_;
+};
+
 }  // namespace
 
 std::vector<RowRun> table_runs(const std::vector<std::int64_t>& x, const std::vector<std::int64_t>& table,
@@ -236,7 +335,7 @@ std::vector<ValueId> record_modulation(Graph& graph, ValueId base, ValueId rows,
   const auto sizes = graph.value(rows).sizes;
   std::vector<ValueId> tables;
   for (std::size_t i = 0; i < plus_one.size(); ++i) {
-    tables.push_back(graph.add_intermediate({sizes[0], sizes[1], sizes[3]}, graph.value(rows).dtype));
+    tables.push_back(graph.add_intermediate({sizes[0], sizes[1], sizes.back()}, graph.value(rows).dtype));
   }
   graph.add(std::make_unique<ModulationOperation>(base, rows, tables, plus_one));
   return tables;
@@ -249,6 +348,23 @@ ValueId record_take_rows(Graph& graph, ValueId x, const std::vector<Range>& rang
   const auto taken = graph.add_intermediate(sizes, graph.value(x).dtype);
   graph.add(std::make_unique<TakeRowsOperation>(ranges, x, taken, false));
   return taken;
+}
+
+ValueId record_join_rows(Graph& graph, const std::vector<RowPiece>& pieces) {
+  auto sizes = graph.value(pieces.front().from).sizes;
+  sizes[1] = 0;
+  for (const auto& piece : pieces) sizes[1] += piece.rows;
+  const auto all = graph.add_intermediate(sizes, graph.value(pieces.front().from).dtype);
+  graph.add(std::make_unique<JoinRowsOperation>(pieces, all));
+  return all;
+}
+
+ValueId record_join_channels(Graph& graph, ValueId a, ValueId b) {
+  auto sizes = graph.value(a).sizes;
+  sizes.back() += graph.value(b).sizes.back();
+  const auto joined = graph.add_intermediate(sizes, graph.value(a).dtype);
+  graph.add(std::make_unique<JoinChannelsOperation>(a, b, joined));
+  return joined;
 }
 
 }  // namespace troupe::model

@@ -28,8 +28,8 @@ void UnitMemory::reserve(at::Tensor& arena, std::int64_t bytes) {
   arena = at::empty({bytes}, at::TensorOptions().dtype(at::kByte));
 }
 
-UnitMemory::UnitMemory(int slots, device::Device& device, std::string folder)
-    : slots_(slots), device_(&device), folder_(std::move(folder)) {}
+UnitMemory::UnitMemory(int blocks, int slots, device::Device& device, std::string folder)
+    : blocks_(blocks), slots_(slots), device_(&device), folder_(std::move(folder)) {}
 
 at::Tensor UnitMemory::kept_at(int place) {
   const std::lock_guard lock(mutex_);

@@ -18,15 +18,15 @@
 namespace troupe::model {
 
 /// The memory of the programs of a network's units: one workspace, since units run one after the other, a stash for
-/// each place (a unit), and two input gradients, for even and odd places in turn. Grows to the largest program that
+/// each place (a unit, and behind the last one the loss), and two input gradients, for even and odd places in turn. Grows to the largest program that
 /// asks and is used step after step: once warm, nothing is allocated. Values live until the next run that writes them;
 /// tensors keep the memory alive that they lie in. One thread at a time, but for stash_out and stash_in.
 class UnitMemory {
  public:
   UnitMemory() = default;
-  /// Places share `slots` stashes, place p has stash p mod slots; what a place keeps lies in `folder` meanwhile
-  /// (device::Device::allocate_behind). `device` outlives the memory.
-  UnitMemory(int slots, device::Device& device, std::string folder);
+  /// Places 1 to `blocks` share `slots` stashes (0: each has its own), place p has stash p mod slots; what a place keeps
+  /// lies in `folder` meanwhile (device::Device::allocate_behind). `device` outlives the memory.
+  UnitMemory(int blocks, int slots, device::Device& device, std::string folder);
 
   /// The tensors of the pass' values at `place`, by id, made when first asked for; those of bound values are the
   /// caller's to set. `graph` is the pass' and lives as long as the pass. Valid until the next call.
@@ -47,11 +47,15 @@ class UnitMemory {
   };
   /// Makes the arena at least as large; whatever was made over it is forgotten then.
   void reserve(at::Tensor& arena, std::int64_t bytes);
-  int stash_of(int place) const { return slots_ == 0 ? place : place % slots_; }
+  /// Shared ones have negative numbers.
+  int stash_of(int place) const {
+    const bool shares = slots_ > 0 && place >= 1 && place <= blocks_;
+    return shares ? -1 - place % slots_ : place;
+  }
   /// The bytes that the last forward at a place keeps, where they are used.
   at::Tensor kept_at(int place);
 
-  const int slots_ = 0;
+  const int blocks_ = 0, slots_ = 0;
   device::Device* const device_ = nullptr;
   const std::string folder_;
   /// of each place; of the thread that copies

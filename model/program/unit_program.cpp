@@ -14,32 +14,41 @@
 namespace troupe::model {
 namespace {
 
-/// The values one after the other.
-std::vector<PlacedValue> in_stash(const Graph& graph, const std::vector<ValueId>& ids, std::int64_t& bytes) {
+/// The values one after the other in an arena.
+std::vector<PlacedValue> in_order(const Graph& graph, const std::vector<ValueId>& ids, PlannedArena arena,
+                                  std::int64_t& bytes) {
   std::vector<Lifetime> lifetimes;
   for (const auto id : ids) lifetimes.push_back({graph.value(id).bytes(), 0, 0});
   const auto plan = plan_memory(lifetimes);
   std::vector<PlacedValue> placed;
-  for (std::size_t i = 0; i < ids.size(); ++i) placed.push_back({ids[i], PlannedArena::stash, plan.offsets[i]});
+  for (std::size_t i = 0; i < ids.size(); ++i) placed.push_back({ids[i], arena, plan.offsets[i]});
   bytes = plan.bytes;
   return placed;
 }
 
+bool is_result(const Graph& graph, ValueId id) {
+  const auto& outputs = graph.outputs();
+  return std::any_of(outputs.begin(), outputs.end(), [&](const GraphOutput& output) { return output.value == id; });
+}
+
 }  // namespace
 
-UnitProgram::UnitProgram(Graph graph, const std::set<std::string>& trained, RecomputeLevel level)
-    : graph_(std::move(graph)) {
+UnitProgram::UnitProgram(Graph graph, const Differentiated& differentiated, RecomputeLevel level)
+    : graph_(std::move(graph)), output_gradients_(graph_.outputs().size(), kNoValue) {
   const auto forward = graph_.operations().size();
-  input_gradient_ = GradientBuilder(graph_, trained).build();
+  input_gradients_ = GradientBuilder(graph_, differentiated).build();
 
   const Replay replay = plan_replay(graph_, forward, level);
-  std::vector<ValueId> kept{graph_.output()};
+  std::vector<ValueId> kept;
+  for (const auto& output : graph_.outputs()) {
+    if (graph_.value(output.value).role == ValueRole::intermediate) kept.push_back(output.value);
+  }
   for (std::size_t i = 0; i < replay.kept.size(); ++i) {
     const auto id = static_cast<ValueId>(i);
-    if (replay.kept[i] && id != graph_.output()) kept.push_back(id);
+    if (replay.kept[i] && !is_result(graph_, id)) kept.push_back(id);
   }
-  std::int64_t stash_bytes = 0;
-  auto fixed = in_stash(graph_, kept, stash_bytes);
+  std::int64_t stash_bytes = 0, gradient_bytes = 0;
+  auto fixed = in_order(graph_, kept, PlannedArena::stash, stash_bytes);
 
   std::vector<std::size_t> operations(forward);
   std::iota(operations.begin(), operations.end(), std::size_t{0});
@@ -49,21 +58,26 @@ UnitProgram::UnitProgram(Graph graph, const std::set<std::string>& trained, Reco
 
   operations = replay.operations;
   for (std::size_t i = forward; i < graph_.operations().size(); ++i) operations.push_back(i);
-  fixed.push_back({input_gradient_, PlannedArena::gradient, 0});
+  for (const auto& placed : in_order(graph_, input_gradients_, PlannedArena::gradient, gradient_bytes))
+    fixed.push_back(placed);
   auto second = make_pass(graph_, operations, fixed);
   second.stash_bytes = stash_bytes;
-  second.gradient_bytes = graph_.value(input_gradient_).bytes();
+  second.gradient_bytes = gradient_bytes;
   backward_ = std::make_shared<const Pass>(std::move(second));
 
   for (std::size_t i = 0; i < graph_.values().size(); ++i) {
     const auto& value = graph_.values()[i];
     const auto id = static_cast<ValueId>(i);
-    if (value.role == ValueRole::conditioning || value.role == ValueRole::parameter) inputs_.push_back(id);
-    if (value.role == ValueRole::output_gradient) output_gradient_ = id;
+    if (value.role == ValueRole::input || value.role == ValueRole::conditioning || value.role == ValueRole::data ||
+        value.role == ValueRole::parameter)
+      inputs_.push_back(id);
+    if (value.role == ValueRole::output_gradient) output_gradients_[value.index] = id;
     if (value.role == ValueRole::conditioning_gradient) sums_.push_back(id);
     if (value.role == ValueRole::parameter_gradient) parameter_gradients_[value.name] = id;
   }
 }
+
+bool UnitProgram::differentiates(std::size_t output) const { return output_gradients_[output] != kNoValue; }
 
 void UnitProgram::bind(std::vector<at::Tensor>& tensors, ValueId id, const at::Tensor& tensor, const char* what) const {
   const auto& value = graph_.value(id);
@@ -74,19 +88,25 @@ void UnitProgram::bind(std::vector<at::Tensor>& tensors, ValueId id, const at::T
 }
 
 void UnitProgram::bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs& inputs) const {
-  bind(tensors, graph_.input(), inputs.x, "input");
   std::string name(inputs.prefix);
   for (const auto id : inputs_) {
     const auto& value = graph_.value(id);
-    if (value.role == ValueRole::conditioning) {
-      TORCH_CHECK(value.index < inputs.conditioning.size(), "program: conditioning ", value.index, " is missing");
-      bind(tensors, id, inputs.conditioning[value.index], "conditioning");
+    if (value.role == ValueRole::input || value.role == ValueRole::conditioning) {
+      const bool is_input = value.role == ValueRole::input;
+      const auto& given = is_input ? inputs.inputs : inputs.conditioning;
+      const char* what = is_input ? "input" : "conditioning";
+      TORCH_CHECK(value.index < given.size(), "program: ", what, " ", value.index, " is missing");
+      bind(tensors, id, given[value.index], what);
       continue;
     }
+    const bool is_data = value.role == ValueRole::data;
+    const auto& given = is_data ? inputs.data : inputs.parameters;
+    const char* what = is_data ? "data" : "parameter";
     name.resize(inputs.prefix.size());
-    const auto found = inputs.parameters.find(name += value.name);
-    TORCH_CHECK(found != inputs.parameters.end(), "program: parameter ", name, " is missing");
-    bind(tensors, id, found->second, "parameter");
+    name += value.name;
+    const auto found = given.find(is_data ? value.name : name);
+    TORCH_CHECK(found != given.end(), "program: ", what, " ", is_data ? value.name : name, " is missing");
+    bind(tensors, id, found->second, what);
   }
 }
 
@@ -122,27 +142,38 @@ void UnitProgram::run(const Pass& pass, std::vector<at::Tensor>& tensors) const 
   }
 }
 
-at::Tensor UnitProgram::forward(const UnitInputs& inputs, UnitMemory& memory, int place) const {
+std::vector<at::Tensor> UnitProgram::forward(const UnitInputs& inputs, UnitMemory& memory, int place) const {
   const at::NoGradGuard no_grad;
   auto& tensors = memory.tensors(graph_, forward_, place);
   bind_inputs(tensors, inputs);
+  std::vector<at::Tensor> results;
+  for (const auto& output : graph_.outputs()) results.push_back(tensors[index_of(output.value)].view(output.sizes));
   run(*forward_, tensors);
-  return tensors[index_of(graph_.output())];
+  return results;
 }
 
 at::Tensor UnitProgram::result(UnitMemory& memory, int place) const {
-  return memory.tensors(graph_, forward_, place)[index_of(graph_.output())];
+  return memory.tensors(graph_, forward_, place)[index_of(graph_.outputs().front().value)];
 }
 
-at::Tensor UnitProgram::backward(const UnitInputs& inputs, const at::Tensor& output_gradient,
-                                 const UnitGradients& gradients, UnitMemory& memory, int place) const {
+std::vector<at::Tensor> UnitProgram::backward(const UnitInputs& inputs, const std::vector<at::Tensor>& output_gradients,
+                                              const UnitGradients& gradients, UnitMemory& memory, int place) const {
   const at::NoGradGuard no_grad;
   auto& tensors = memory.tensors(graph_, backward_, place);
   bind_inputs(tensors, inputs);
-  bind(tensors, output_gradient_, output_gradient.contiguous(), "gradient of the result");
+  for (std::size_t i = 0; i < output_gradients_.size(); ++i) {
+    const auto id = output_gradients_[i];
+    if (id == kNoValue) continue;
+    const auto& value = graph_.value(id);
+    const auto given = output_gradients.at(i).defined() ? output_gradients[i].contiguous().view(value.sizes)
+                                                        : at::zeros(value.sizes, value.dtype);
+    bind(tensors, id, given, "gradient of a result");
+  }
   bind_gradients(tensors, gradients, inputs.prefix);
   run(*backward_, tensors);
-  return tensors[index_of(input_gradient_)];
+  std::vector<at::Tensor> found;
+  for (const auto id : input_gradients_) found.push_back(tensors[index_of(id)]);
+  return found;
 }
 
 }  // namespace troupe::model

@@ -4,11 +4,11 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/program/gradient.h"
 #include "model/program/graph.h"
 #include "model/program/pass.h"
 #include "model/program/recompute_level.h"
@@ -18,12 +18,15 @@ namespace troupe::model {
 
 /// What a run of a unit reads. Tensors are dense and have the shapes and dtypes that the program was recorded for.
 struct UnitInputs {
-  const at::Tensor& x;
+  /// in the order of Graph::inputs()
+  const std::vector<at::Tensor>& inputs;
   /// Carry::conditioning
   const std::vector<at::Tensor>& conditioning;
   const std::map<std::string, at::Tensor>& parameters;
   /// what stands before the program's names in `parameters`: "blocks.3."
   std::string_view prefix;
+  /// by name
+  const std::map<std::string, at::Tensor>& data;
 };
 
 /// Where a backward puts what it finds.
@@ -41,18 +44,22 @@ struct UnitGradients {
 /// Errors: c10::Error on a tensor that is missing or does not have the recorded shape and dtype.
 class UnitProgram {
  public:
-  /// `graph`: a forward with an output. `trained`: its parameters that get a gradient.
-  UnitProgram(Graph graph, const std::set<std::string>& trained, RecomputeLevel level);
+  /// `graph`: a forward with outputs.
+  UnitProgram(Graph graph, const Differentiated& differentiated, RecomputeLevel level);
 
-  /// The unit's result, which lies in the memory's `place` until the next forward there.
-  at::Tensor forward(const UnitInputs& inputs, UnitMemory& memory, int place) const;
-  /// d loss / d x, which lies in the memory's `place` until the next backward there. But for
-  /// RecomputeLevel::full the last run at `place` was this program's forward, on the same inputs.
-  at::Tensor backward(const UnitInputs& inputs, const at::Tensor& output_gradient, const UnitGradients& gradients,
-                      UnitMemory& memory, int place) const;
+  /// The unit's results, which lie in the memory's `place` until the next forward there.
+  std::vector<at::Tensor> forward(const UnitInputs& inputs, UnitMemory& memory, int place) const;
+  /// The gradients of the inputs, which lie in the memory's `place` until the next backward there.
+  /// `output_gradients`: of each result; an undefined one stands for zeros. But for RecomputeLevel::full the last run
+  /// at `place` was this program's forward, on the same inputs.
+  std::vector<at::Tensor> backward(const UnitInputs& inputs, const std::vector<at::Tensor>& output_gradients,
+                                   const UnitGradients& gradients, UnitMemory& memory, int place) const;
 
-  /// What the last forward at `place` gave, where it lies now.
+  /// What the last forward at `place` gave, where it lies now: the first result.
   at::Tensor result(UnitMemory& memory, int place) const;
+
+  /// Whether a backward has a gradient of that result to ask for.
+  bool differentiates(std::size_t output) const;
 
   const Graph& graph() const { return graph_; }
   const Pass& forward_pass() const { return *forward_; }
@@ -65,7 +72,9 @@ class UnitProgram {
   void run(const Pass& pass, std::vector<at::Tensor>& tensors) const;
 
   Graph graph_;
-  ValueId input_gradient_ = kNoValue, output_gradient_ = kNoValue;
+  std::vector<ValueId> input_gradients_;
+  /// of each output; kNoValue: none is asked for
+  std::vector<ValueId> output_gradients_;
   /// what is bound at each run
   std::vector<ValueId> inputs_, sums_;
   std::map<std::string, ValueId, std::less<>> parameter_gradients_;

@@ -45,7 +45,8 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
       layout_hash(hash_of(layouts)),
       groups(units, {.adamw = options.adamw, .clip_grad_norm = options.clip_grad_norm}, options.groups),
       source_of(find_sources(units)),
-      unit_memory(options.offload.stash_slots, device, options.offload.folder) {
+      unit_memory(static_cast<int>(network->units().size()) - 2, options.offload.stash_slots, device,
+                  options.offload.folder) {
   TROUPE_CHECK(network->units().size() >= 2, "a network has a prologue and an epilogue");
   TROUPE_CHECK(options.moment_dtype == at::kFloat || options.moment_dtype == at::kBFloat16, "moments are f32 or bf16");
   TROUPE_CHECK(!options.sophia || options.moment_dtype == at::kFloat, "momentum and curvature are f32");

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,11 +99,16 @@ struct Outputs {
 
 class ManualBackward;
 class UnitProgram;
+struct Differentiated;
 
-/// A block's recorded program, and what stands before its parameters' names. Null: there is none.
-struct BlockProgram {
+/// A recorded program (model/program/unit_program.h) and what it runs on besides what other units made.
+struct BoundProgram {
+  /// null: there is none
   std::shared_ptr<const UnitProgram> program;
+  /// what stands before its parameters' names
   std::string prefix;
+  /// of the micro-batch, by name
+  Batch data;
 };
 
 /// A network as an ordered chain of units: a prologue, blocks, an epilogue. Functions over named parameter views: owns
@@ -120,17 +124,27 @@ class Network {
   /// Residual stream after block `index` (0-based among blocks). Must be bit-equal when run twice on the same inputs.
   virtual at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry,
                            const Batch& batch) const = 0;
-  /// The same function, forward and backward, as a recorded program for tensors of these shapes
-  /// (model/program/unit_program.h); null: it runs by autograd. `trained`: names of the parameters that are
-  /// differentiated.
-  virtual BlockProgram block_program(std::int64_t index, const ParamView& params, const Carry& carry,
-                                     const Batch& batch, RecomputeLevel level,
-                                     const std::set<std::string>& trained) const {
-    (void)index, (void)params, (void)carry, (void)batch, (void)level, (void)trained;
-    return {};
-  }
   /// Loss, metrics and predictions from the last residual stream.
   virtual Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
+  /// A unit, forward and backward, as a recorded program for tensors of these shapes, which gives a block's result;
+  /// those of the prologue: x, then the conditioning; those of the epilogue: predictions, of which loss_program makes
+  /// losses and outputs() the rest. Null: the unit runs by autograd. `unit`: its place in units().
+  virtual BoundProgram unit_program(std::size_t unit, const ParamView& params, const Carry& carry, const Batch& batch,
+                                    RecomputeLevel level, const Differentiated& differentiated) const {
+    (void)unit, (void)params, (void)carry, (void)batch, (void)level, (void)differentiated;
+    return {};
+  }
+  /// Scalars whose sum is the loss, from what the epilogue's program gave. Null where the batch has no targets.
+  virtual BoundProgram loss_program(const std::vector<at::Tensor>& predictions, const Batch& batch) const {
+    (void)predictions, (void)batch;
+    return {};
+  }
+  /// What the epilogue returns, from the results of these two programs.
+  virtual Outputs outputs(const std::vector<at::Tensor>& predictions, const std::vector<at::Tensor>& losses,
+                          const Batch& batch) const {
+    (void)predictions, (void)losses, (void)batch;
+    return {};
+  }
   /// The same function with a manual backward (model/shard/manual_backward.h), owned by this network; null: there is
   /// none.
   virtual const ManualBackward* manual_backward() const { return nullptr; }

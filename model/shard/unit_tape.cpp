@@ -5,9 +5,10 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
+
+#include "kernels/dispatch.h"
 
 namespace troupe::model {
 
@@ -77,43 +78,81 @@ std::vector<at::Tensor> UnitTape::run(int unit, const ParamView& params) {
   return {outputs_->loss};
 }
 
+std::vector<at::Tensor> UnitTape::run_forward(const ProgramRun& run, const ParamView& params, int place) {
+  const auto& [program, prefix, data] = run.bound;
+  return program->forward({run.inputs, conditioning_, params.tensors(), prefix, data}, memory_, place);
+}
+
 bool UnitTape::forward_by_program(int unit, const ParamView& params) {
-  if (unit == 0 || unit == last_unit()) return false;
-  std::set<std::string> trained;
+  Differentiated wanted{{}, differentiated_conditioning_};
   for (const auto& [name, tensor] : params.tensors()) {
-    if (tensor.requires_grad()) trained.insert(name);
+    if (tensor.requires_grad()) wanted.parameters.insert(name);
   }
-  const Carry carry{x_, conditioning_};
-  const auto level = has_backward() ? level_of(unit) : RecomputeLevel::full;
-  const auto [program, prefix] = network_.block_program(unit - 1, params, carry, batch_, level, trained);
-  if (!program) return false;
-  // results of a backward's units lie apart; else two take turns
-  const auto x =
-      program->forward({carry.x, conditioning_, params.tensors(), prefix}, memory_, has_backward() ? unit : unit % 2);
-  if (has_backward()) program_runs_[unit] = {program, carry.x};
-  x_ = x;
+  const bool is_end = unit == 0 || unit == last_unit();
+  const auto level = !has_backward()       ? RecomputeLevel::full
+                     : unit == last_unit() ? RecomputeLevel::none
+                                           : level_of(unit);
+  auto bound =
+      network_.unit_program(static_cast<std::size_t>(unit), params, {x_, conditioning_}, batch_, level, wanted);
+  if (!bound.program) return false;
+  ProgramRun run{std::move(bound), unit == 0 ? std::vector<at::Tensor>{} : std::vector{x_}, std::move(wanted)};
+  // results of a backward's units lie apart; else those of blocks take turns
+  const auto results = run_forward(run, params, has_backward() || is_end ? unit : 1 + unit % 2);
+  if (unit == 0) {
+    set_prologue(results);
+    differentiated_conditioning_.clear();
+    for (std::size_t i = 1; i < results.size(); ++i)
+      differentiated_conditioning_.push_back(run.bound.program->differentiates(i));
+  } else if (unit == last_unit()) {
+    finish_by_program(results);
+  } else {
+    x_ = results.front();
+  }
+  if (has_backward()) program_runs_[unit] = std::move(run);
   return true;
+}
+
+void UnitTape::finish_by_program(const std::vector<at::Tensor>& predictions) {
+  ProgramRun run{network_.loss_program(predictions, batch_), predictions, {}};
+  const int place = last_unit() + 1;
+  const auto losses = run.bound.program ? run_forward(run, {}, place) : std::vector<at::Tensor>();
+  outputs_ = network_.outputs(predictions, losses, batch_);
+  if (has_backward()) program_runs_[place] = std::move(run);
+}
+
+std::vector<at::Tensor> UnitTape::prediction_gradients() {
+  const int place = last_unit() + 1;
+  const auto run = program_runs_.extract(place).mapped();
+  TORCH_CHECK(run.bound.program, "the batch has no targets to learn from");
+  const auto weight = at::full({}, weight_, outputs_->loss.options());
+  const std::vector<at::Tensor> seeds(run.bound.program->graph().outputs().size(), weight);
+  std::vector<at::Tensor> no_conditioning;
+  return run.bound.program->backward({run.inputs, {}, {}, run.bound.prefix, run.bound.data}, seeds,
+                                     {no_conditioning, {}}, memory_, place);
+}
+
+void UnitTape::set_prologue(const std::vector<at::Tensor>& outputs) {
+  for (std::size_t i = 1; i < outputs.size(); ++i) {
+    conditioning_.push_back(outputs[i].defined() ? outputs[i].detach() : outputs[i]);
+  }
+  conditioning_gradients_.resize(conditioning_.size());
+  x_ = outputs.front().detach();
 }
 
 void UnitTape::forward(int unit, const ParamView& params) {
   if (forward_by_program(unit, params)) return;
   const auto outputs = run(unit, params);
   if (unit == last_unit()) return;
-  if (unit == 0) {
-    for (std::size_t i = 1; i < outputs.size(); ++i) {
-      conditioning_.push_back(outputs[i].defined() ? outputs[i].detach() : outputs[i]);
-    }
-    conditioning_gradients_.resize(conditioning_.size());
-  }
+  if (unit == 0) return set_prologue(outputs);
   x_ = outputs.front().detach();
 }
 
 void UnitTape::backward(int unit, const ParamView& params, const ParamView& gradients) {
-  std::vector<at::Tensor> seeds{x_gradient_};
-  if (unit == last_unit()) seeds = {at::full({}, weight_, outputs_->loss.options())};
   if (const auto run = program_runs_.extract(unit); !run.empty()) {
     return backward_by_program(unit, run.mapped(), params, gradients);
   }
+  std::vector<at::Tensor> seeds{x_gradient_};
+  if (unit == last_unit()) seeds = {at::full({}, weight_, outputs_->loss.options())};
   x_ = at::Tensor();
   const auto input = inputs_.extract(unit);
   auto kept = kept_.extract(unit);
@@ -129,24 +168,28 @@ void UnitTape::backward(int unit, const ParamView& params, const ParamView& grad
 
 void UnitTape::backward_by_program(int unit, const ProgramRun& run, const ParamView& params,
                                    const ParamView& gradients) {
-  if (!x_gradient_.defined()) {
+  std::vector<at::Tensor> seeds{x_gradient_};
+  if (unit == last_unit()) seeds = prediction_gradients();
+  if (unit == 0) seeds.insert(seeds.end(), conditioning_gradients_.begin(), conditioning_gradients_.end());
+  if (std::none_of(seeds.begin(), seeds.end(), [](const at::Tensor& seed) { return seed.defined(); })) {
     for (const auto& [name, target] : gradients.tensors()) target.zero_();
     return;
   }
-  std::set<std::string> trained;
-  for (const auto& [name, target] : gradients.tensors()) trained.insert(name);
+  auto inputs = run.inputs;
   // what a stash holds may have moved
-  const auto before = program_runs_.find(unit - 1);
-  const auto x = before == program_runs_.end() ? run.x : before->second.program->result(memory_, unit - 1);
-  const Carry carry{x, conditioning_};
-  const auto program_for = [&](RecomputeLevel level) {
-    return network_.block_program(unit - 1, params, carry, batch_, level, trained);
-  };
-  auto block = program_for(level_of(unit));
+  if (const auto before = program_runs_.find(unit - 1); before != program_runs_.end())
+    inputs = {before->second.bound.program->result(memory_, unit - 1)};
+  Differentiated wanted{{}, run.differentiated.conditioning};
+  for (const auto& [name, target] : gradients.tensors()) wanted.parameters.insert(name);
+  auto bound = run.bound;
   // an objective that freezes the unit: what was kept is another program's
-  if (block.program != run.program) block = program_for(RecomputeLevel::full);
-  x_gradient_ = block.program->backward({x, conditioning_, params.tensors(), block.prefix}, x_gradient_,
-                                        {conditioning_gradients_, gradients.tensors()}, memory_, unit);
+  if (wanted.parameters != run.differentiated.parameters) {
+    const Carry carry{inputs.empty() ? at::Tensor() : inputs.front(), conditioning_};
+    bound = network_.unit_program(static_cast<std::size_t>(unit), params, carry, batch_, RecomputeLevel::full, wanted);
+  }
+  const auto found = bound.program->backward({inputs, conditioning_, params.tensors(), bound.prefix, bound.data}, seeds,
+                                             {conditioning_gradients_, gradients.tensors()}, memory_, unit);
+  x_gradient_ = found.empty() ? at::Tensor() : found.front();
 }
 
 void UnitTape::differentiate(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& seeds,
@@ -174,7 +217,8 @@ void UnitTape::differentiate(const std::vector<at::Tensor>& outputs, const std::
     const auto& gradient = found[next++];
     if (!gradient.defined()) continue;
     auto& sum = conditioning_gradients_[i];
-    sum = sum.defined() ? sum + gradient.to(at::kFloat) : gradient.to(at::kFloat);
+    const auto part = gradient.to(accumulate_dtype(gradient.scalar_type()));
+    sum = sum.defined() ? sum + part : part;
   }
   for (const auto& [name, target] : gradients.tensors()) {
     const auto& gradient = found[next++];

@@ -29,8 +29,9 @@ struct MicroResult {
 /// again on detached inputs with recording on, differentiates it with autograd, and hands the gradients down. The last
 /// unit is always recorded by its forward. Gradients of the conditioning are summed in f32 over the units, last unit
 /// first. All levels do the same operations on the same values: same loss, same gradients, bit for bit.
-/// A block that has a program (Network::block_program) runs by it instead, and keeps what its level says. Same values
-/// up to rounding; parameter gradients are not rounded to the parameters' dtype first.
+/// A unit that has a program (Network::unit_program) runs by it instead, and keeps what its level says, the last unit
+/// everything. Same values up to rounding; parameter gradients are not rounded to the parameters' dtype first, and
+/// conditioning that depends on nothing trained gets no gradient.
 ///
 /// Call forward for units 0..n-1 in order, then backward for n-1..0. Parameter views passed to a recorded forward and
 /// to backward are leaves that require grad and hold the same values as in forward; where nothing runs again they are
@@ -40,7 +41,7 @@ struct MicroResult {
 class UnitTape {
  public:
   /// `weight` scales the loss's gradient. The batch must outlive the tape. `levels`: of the units in order, the last
-  /// one for all behind it too; empty: no backward follows. `memory`: of the blocks' programs, for one tape at a time,
+  /// one for all behind it too; empty: no backward follows. `memory`: of the programs, for one tape at a time,
   /// so that the next micro-batch finds it warm; null: the tape's own.
   UnitTape(const Network& network, const Batch& batch, double weight, std::span<const RecomputeLevel> levels,
            UnitMemory* memory = nullptr);
@@ -68,10 +69,12 @@ class UnitTape {
     /// x, and of the prologue its conditioning; of the last unit the loss
     std::vector<at::Tensor> outputs;
   };
-  /// One run of a block by its program.
+  /// One run of a unit, or of the loss, by its program.
   struct ProgramRun {
-    std::shared_ptr<const UnitProgram> program;
-    at::Tensor x;
+    BoundProgram bound;
+    /// what it read of the unit before; of the loss the predictions
+    std::vector<at::Tensor> inputs;
+    Differentiated differentiated;
   };
   int last_unit() const { return static_cast<int>(network_.units().size()) - 1; }
   bool has_backward() const { return !levels_.empty(); }
@@ -81,9 +84,14 @@ class UnitTape {
   Recorded record(int unit, const ParamView& params, const at::Tensor& x);
   /// The unit's outputs, recorded or not as its level says.
   std::vector<at::Tensor> run(int unit, const ParamView& params);
-  /// Whether the unit is a block that has a program, which then has run.
+  /// Whether the unit has a program, which then has run.
   bool forward_by_program(int unit, const ParamView& params);
   void backward_by_program(int unit, const ProgramRun& run, const ParamView& params, const ParamView& gradients);
+  /// Losses of the predictions, and their gradients.
+  void finish_by_program(const std::vector<at::Tensor>& predictions);
+  std::vector<at::Tensor> prediction_gradients();
+  std::vector<at::Tensor> run_forward(const ProgramRun& run, const ParamView& params, int place);
+  void set_prologue(const std::vector<at::Tensor>& outputs);
   void differentiate(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& seeds, const Leaves& leaves,
                      const ParamView& params, const ParamView& gradients);
 
@@ -101,11 +109,13 @@ class UnitTape {
   std::map<int, at::Tensor> inputs_;
   /// recorded graphs by unit, until its backward
   std::map<int, Recorded> kept_;
-  /// runs of programs by unit, until its backward
+  /// runs of programs by unit, until its backward; that of the loss stands behind the last unit
   std::map<int, ProgramRun> program_runs_;
+  /// of the conditioning, what gets a gradient; empty: all
+  std::vector<bool> differentiated_conditioning_;
   std::optional<Outputs> outputs_;
   at::Tensor x_gradient_;
-  /// f32; undefined until something flows
+  /// f32 (f64 for f64); undefined until something flows
   std::vector<at::Tensor> conditioning_gradients_;
 };
 

@@ -1,42 +1,76 @@
 #include "model/wan/dit.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
 
 #include "kernels/modulated_norm.h"
 #include "model/loss/sampled_label.h"
+#include "model/program/program_cache.h"
 #include "model/wan/batch_keys.h"
+#include "model/wan/block_program.h"
 #include "model/wan/dit_parts.h"
-#include "model/wan/dit_program.h"
+#include "model/wan/head_program.h"
 #include "model/wan/layers.h"
 #include "model/wan/lora.h"
-#include "model/wan/text_rows.h"
+#include "model/wan/prologue_program.h"
+#include "model/wan/unit_data.h"
 
 namespace troupe::model {
 namespace {
 
 namespace key = batch_keys;
 
-/// The ids of a batch must obey what the time rows assume. Looked at on the CPU only: elsewhere it would stall the
-/// stream.
-void check_ids(const at::Tensor& video_ids, const at::Tensor& action_ids, const SequenceLayout& layout,
-               bool decoupled) {
-  if (!video_ids.device().is_cpu()) return;
-  TORCH_CHECK(at::equal(video_ids, tie_video_ids(video_ids, layout.frames_per_block)),
-              "video_ids differ inside a block; tie them with tie_video_ids");
-  TORCH_CHECK(decoupled || at::equal(action_ids,
-                                     coupled_action_ids(video_ids, layout.frames_per_block, layout.actions_per_block)),
-              "action_ids are not their block's video ids; that needs DitOptions::decoupled_action_timesteps");
-}
-
-/// [clean copy or noisy copy | mask and first-frame latent] along channels.
-at::Tensor input_channels(const Batch& batch, const char* latents, bool concat_first_frame) {
-  const auto& x = batch_tensor(batch, latents);
-  if (!concat_first_frame) return x;
-  return at::cat({x, batch_tensor(batch, key::kFirstFrame).to(x.scalar_type())}, 1);
-}
-
 /// What stands before the names of a block's parameters.
 std::string prefix_of(std::int64_t index) { return "blocks." + std::to_string(index) + "."; }
+
+at::ScalarType dtype_of(const ParamView& params) {
+  TORCH_CHECK(!params.tensors().empty(), "a unit of the DiT has parameters");
+  return params.tensors().begin()->second.scalar_type();
+}
+
+/// Whether all that a unit reads lies dense on the CPU, in one of the dtypes that the kernels know, but for what is
+/// counted.
+bool is_dense(const ParamView& params, const Carry& carry) {
+  const auto dtype = dtype_of(params);
+  if (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kDouble) return false;
+  const auto fits = [dtype](const at::Tensor& tensor) {
+    return tensor.defined() && tensor.is_cpu() && tensor.is_contiguous() &&
+           (tensor.scalar_type() == dtype || !tensor.is_floating_point());
+  };
+  const auto& shared = carry.conditioning;
+  return (!carry.x.defined() || (fits(carry.x) && carry.x.dim() == 3 && carry.x.numel() > 0)) &&
+         std::all_of(shared.begin(), shared.end(), fits) &&
+         std::all_of(params.tensors().begin(), params.tensors().end(),
+                     [&](const auto& entry) { return fits(entry.second); });
+}
+
+// What a program depends on, as text.
+std::string text_of(const SequenceLayout& l) {
+  return fmt::format(" {} {} {} {} {} {} {} {} {}", l.frames, l.grid_rows, l.grid_cols, l.frames_per_block, l.blocks,
+                     l.actions_per_block, l.states_per_block, l.max_blocks, l.trimmed);
+}
+std::string text_of(const at::Tensor& tensor) {
+  return fmt::format(" {}:{}", static_cast<int>(tensor.scalar_type()), fmt::join(tensor.sizes(), ","));
+}
+std::string text_of(const Carry& carry) {
+  std::string key = carry.x.defined() ? text_of(carry.x) : "";
+  for (const auto& tensor : carry.conditioning) key += text_of(tensor);
+  return key;
+}
+std::string text_of(const Batch& data) {
+  std::string key;
+  for (const auto& [name, tensor] : data) key += " " + name + text_of(tensor);
+  return key;
+}
+/// Numbers of elements tell the rank of adapters.
+std::string text_of(const ParamView& params, const std::string& prefix) {
+  std::string key = fmt::format(" {} {}", static_cast<int>(dtype_of(params)), params.adapter_scale());
+  for (const auto& [name, tensor] : params.tensors())
+    key += fmt::format(" {}{}", name.substr(prefix.size()), tensor.numel());
+  return key;
+}
 
 }  // namespace
 
@@ -46,7 +80,7 @@ DitNetwork::DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOp
       options_(options),
       units_(training_units(config)),
       schedule_(make_flow_schedule()),
-      programs_(std::make_unique<BlockPrograms>()) {
+      programs_(std::make_unique<ProgramCache>()) {
   TORCH_CHECK(max_blocks >= 1, "the window has ", max_blocks, " blocks, want at least 1 (data.window.chunks)");
   TORCH_CHECK(config.dit.dim % config.dit.num_heads == 0 && (config.dit.dim / config.dit.num_heads) % 2 == 0,
               "model.dit.dim is ", config.dit.dim, "; want num_heads (", config.dit.num_heads,
@@ -105,38 +139,28 @@ std::shared_ptr<const BlockPlan> DitNetwork::plan(const SequenceLayout& layout, 
   return found;
 }
 
+Batch DitNetwork::data_for_prologue(const ParamView& params, const Batch& batch) const {
+  return prologue_data(batch, layout(batch), config_, options_, schedule_, dtype_of(params));
+}
+
 Carry DitNetwork::prologue(const ParamView& params, const Batch& batch) const {
   const auto layout = this->layout(batch);
-  const auto& video_ids = batch_tensor(batch, key::kVideoIds);
-  const auto& action_ids = batch_tensor(batch, key::kActionIds);
-  const bool decoupled = options_.decoupled_action_timesteps;
-  check_ids(video_ids, action_ids, layout, decoupled);
-  auto timesteps = schedule_.timesteps.to(video_ids.device());
-  if (options_.round_timesteps) timesteps = timesteps.to(at::kBFloat16).to(at::kFloat);
-  const auto t_video = timesteps.index({video_ids}), t_action = timesteps.index({action_ids});
-
-  // time rows: clean (t = 0), noisy frame 0, one per block, and in the decoupled mode one per action
-  std::vector<at::Tensor> rows{at::zeros_like(t_video.narrow(1, 0, 1)), t_video.narrow(1, 0, 1),
-                               t_video.slice(1, 1, layout.frames, layout.frames_per_block)};
-  if (decoupled) rows.push_back(t_action);
-  const auto sinusoid = time_sinusoid(at::cat(rows, 1), config_.dit.freq_dim);
-  const auto e = linear(params, "time_embedding.2", at::silu(linear(params, "time_embedding.0", sinusoid)));
+  const auto data = data_for_prologue(params, batch);
+  const auto e = linear(params, "time_embedding.2",
+                        at::silu(linear(params, "time_embedding.0", data.at(unit_data::kTimeSinusoid))));
   const auto e0 = linear(params, "time_projection.1", at::silu(e)).unflatten(-1, {6, config_.dit.dim});
 
-  const bool concat = config_.dit.concat_first_frame_latent;
-  const auto clean_in = input_channels(batch, key::kCleanLatents, concat);
-  const auto clean = embed_patches(params, clean_in.narrow(2, 0, layout.clean_frames()));
-  const auto noisy = embed_patches(params, input_channels(batch, key::kNoisyLatents, concat));
+  const auto video = embed_patches(params, data.at(unit_data::kPatches));
+  const auto actions = embed_actions(params, data.at(unit_data::kActions), data.at(unit_data::kActionSinusoid));
+  const auto states = embed_states(params, data.at(unit_data::kStates));
+  const auto first = layout.clean_tokens() + layout.frame_tokens();
   const auto per_block = [&layout](const at::Tensor& x) { return x.unflatten(1, {layout.blocks, -1}); };
-  const auto groups = at::cat({per_block(noisy.narrow(1, layout.frame_tokens(), noisy.size(1) - layout.frame_tokens())),
-                               per_block(embed_actions(params, batch_tensor(batch, key::kNoisyActions), t_action)),
-                               per_block(embed_states(params, batch_tensor(batch, key::kState)))},
-                              2);
+  const auto groups =
+      at::cat({per_block(video.narrow(1, first, video.size(1) - first)), per_block(actions), per_block(states)}, 2);
   Carry carry;
-  carry.x = at::cat({clean, noisy.narrow(1, 0, layout.frame_tokens()), groups.flatten(1, 2)}, 1);
-  const auto text = distinct_text_rows(batch_tensor(batch, key::kContext), options_.collapse_text_pads);
-  carry.conditioning = {embed_text(params, text.rows_1TC), embed_image(params, batch_tensor(batch, key::kClip)), e, e0,
-                        text.of_sample_B3};
+  carry.x = at::cat({video.narrow(1, 0, first), groups.flatten(1, 2)}, 1);
+  carry.conditioning = {embed_text(params, data.at(unit_data::kText)), embed_image(params, data.at(unit_data::kImage)),
+                        e, e0, data.at(unit_data::kTextOfSample)};
   return carry;
 }
 
@@ -152,14 +176,47 @@ at::Tensor DitNetwork::block(std::int64_t index, const ParamView& params, const 
   return transformer_block(*shape, params, prefix_of(index), carry.x, carry.conditioning);
 }
 
-BlockProgram DitNetwork::block_program(std::int64_t index, const ParamView& params, const Carry& carry,
-                                       const Batch& batch, RecomputeLevel level,
-                                       const std::set<std::string>& trained) const {
-  const auto prefix = prefix_of(index);
-  std::set<std::string> own;
-  for (const auto& name : trained) own.insert(name.substr(prefix.size()));
-  const auto shape = plan_of_block(index, carry, batch);
-  return {programs_->find(*shape, params, prefix, carry, level, own), prefix};
+BoundProgram DitNetwork::unit_program(std::size_t unit, const ParamView& params, const Carry& carry, const Batch& batch,
+                                      RecomputeLevel level, const Differentiated& differentiated) const {
+  const bool is_block = unit > 0 && unit + 1 < units_.size();
+  const auto index = static_cast<std::int64_t>(unit) - 1;
+  BoundProgram bound{nullptr, is_block ? prefix_of(index) : std::string(), {}};
+  if (!is_dense(params, carry)) return bound;
+  if (unit == 0) bound.data = data_for_prologue(params, batch);
+  Differentiated own{{}, differentiated.conditioning};
+  for (const auto& name : differentiated.parameters) own.parameters.insert(name.substr(bound.prefix.size()));
+  const auto layout = this->layout(batch);
+  const bool has_outputs_only = options_.trim && index + 1 == config_.dit.num_layers;
+  const char* kind = unit == 0 ? "prologue" : !is_block ? "head" : has_outputs_only ? "last block" : "block";
+  const auto key = kind + text_of(layout) + text_of(carry) + text_of(bound.data) + text_of(params, bound.prefix);
+  bound.program = programs_->find(key, own, level, [&] {
+    if (unit == 0) return record_prologue(config_.dit, layout, params, bound.data);
+    if (!is_block) return record_head(config_.dit, layout, params, carry);
+    return record_block(*plan_of_block(index, carry, batch), params, bound.prefix, carry);
+  });
+  return bound;
+}
+
+BoundProgram DitNetwork::loss_program(const std::vector<at::Tensor>& velocities, const Batch& batch) const {
+  const auto layout = this->layout(batch);
+  BoundProgram bound{nullptr, "", loss_data(batch, layout, schedule_, velocities.front().scalar_type())};
+  if (bound.data.empty()) return bound;
+  const auto key = "loss" + text_of(layout) + text_of(velocities.front()) + text_of(bound.data);
+  bound.program = programs_->find(key, {}, RecomputeLevel::none, [&] { return record_loss(velocities, bound.data); });
+  return bound;
+}
+
+Outputs DitNetwork::outputs(const std::vector<at::Tensor>& velocities, const std::vector<at::Tensor>& losses,
+                            const Batch& batch) const {
+  Outputs outputs;
+  outputs.predictions[key::kVideoVelocity] = unpatchify(velocities[0], layout(batch));
+  outputs.predictions[key::kActionVelocity] = velocities[1];
+  if (losses.empty()) return outputs;
+  outputs.loss = losses[0] + losses[1];
+  // a loss of drawn labels means nothing
+  if (batch.count(key::kVideoLabelNoise) == 0)
+    outputs.metrics = {{"loss", outputs.loss}, {"dynamics_loss", losses[0]}, {"action_loss", losses[1]}};
+  return outputs;
 }
 
 Outputs DitNetwork::epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const {
@@ -194,13 +251,7 @@ void DitNetwork::add_losses(Outputs& outputs, const Batch& batch) const {
   if (batch.count(key::kVideoTarget) == 0 || batch.count(key::kActionTarget) == 0) return;
   const auto& v_video = outputs.predictions.at(key::kVideoVelocity);
   const auto& v_action = outputs.predictions.at(key::kActionVelocity);
-  const auto table = schedule_.weights.to(v_video.device());
-  // a void sample weighs nothing; the means still divide by the whole micro-batch
-  const auto weights_of = [&](const char* ids) {
-    const auto weights = table.index({batch_tensor(batch, ids)});
-    const auto of_sample = batch.find(key::kSampleWeight);
-    return of_sample == batch.end() ? weights : weights * of_sample->second.unsqueeze(1).to(weights.options());
-  };
+  const auto weights_of = [&](const char* ids) { return loss_weights(batch, ids, schedule_); };
   if (batch.count(key::kVideoLabelNoise) != 0) {
     const auto noise = batch_tensor(batch, key::kVideoLabelNoise).narrow(3, 0, v_video.size(3));
     outputs.loss = sampled_label_loss(v_video, video_flow_coefficients(v_video, weights_of(key::kVideoIds)),

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -45,7 +44,7 @@ inline constexpr std::size_t kTextOfSample = 4;    ///< i64 [B, 3], each sample'
 }  // namespace dit_conditioning
 
 struct BlockPlan;
-class BlockPrograms;
+class ProgramCache;
 
 /// DreamZero's causal Wan transformer, training forward with teacher forcing: a clean and a noisy copy of the video in
 /// one sequence, and block k's noisy tokens see the clean frames before block k (arXiv:2602.15922; docs/model.md).
@@ -70,9 +69,12 @@ class DitNetwork final : public Network {
   const std::vector<UnitSpec>& units() const override { return units_; }
   Carry prologue(const ParamView& params, const Batch& batch) const override;
   at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const override;
-  /// On the CPU (model/wan/dit_program.h).
-  BlockProgram block_program(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch,
-                             RecomputeLevel level, const std::set<std::string>& trained) const override;
+  /// On the CPU, of dense tensors in one dtype (model/wan/prologue_program.h, block_program.h, head_program.h).
+  BoundProgram unit_program(std::size_t unit, const ParamView& params, const Carry& carry, const Batch& batch,
+                            RecomputeLevel level, const Differentiated& differentiated) const override;
+  BoundProgram loss_program(const std::vector<at::Tensor>& velocities, const Batch& batch) const override;
+  Outputs outputs(const std::vector<at::Tensor>& velocities, const std::vector<at::Tensor>& losses,
+                  const Batch& batch) const override;
   Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const override;
 
   /// Where the batch's tokens stand.
@@ -84,6 +86,7 @@ class DitNetwork final : public Network {
   std::shared_ptr<const BlockPlan> plan(const SequenceLayout& layout, at::ScalarType dtype, at::Device device,
                                         bool outputs_only) const;
   std::shared_ptr<const BlockPlan> plan_of_block(std::int64_t index, const Carry& carry, const Batch& batch) const;
+  Batch data_for_prologue(const ParamView& params, const Batch& batch) const;
   void add_losses(Outputs& outputs, const Batch& batch) const;
 
   ModelConfig config_;
@@ -96,7 +99,7 @@ class DitNetwork final : public Network {
   using PlanKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool>;
   mutable std::mutex plan_mutex_;
   mutable std::map<PlanKey, std::shared_ptr<const BlockPlan>> plans_;
-  const std::unique_ptr<BlockPrograms> programs_;
+  const std::unique_ptr<ProgramCache> programs_;
 };
 
 }  // namespace troupe::model

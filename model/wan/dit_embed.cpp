@@ -1,34 +1,31 @@
 #include <ATen/ATen.h>
 
+#include "kernels/linear.h"
 #include "model/wan/dit_parts.h"
 #include "model/wan/layers.h"
 
 namespace troupe::model {
-namespace {
-
-constexpr double kContextEps = 1e-5;  // of the image embedding's layer norms, whatever the model's eps is
-
-}  // namespace
-
 const at::Tensor& batch_tensor(const Batch& batch, const char* key) {
   const auto it = batch.find(key);
   TORCH_CHECK(it != batch.end(), "the batch has no tensor \"", key, "\"");
   return it->second;
 }
 
-at::Tensor embed_patches(const ParamView& params, const at::Tensor& latents) {
-  const auto& weight = params["patch_embedding.weight"];
-  TORCH_CHECK(latents.dim() == 5 && latents.size(1) == weight.size(1), "patch embedding: latents ", latents.sizes(),
-              " want ", weight.size(1), " channels in axis 1 (model.dit.in_dim)");
+at::Tensor input_patches(const at::Tensor& latents) {
   const auto rows = latents.size(3) / 2, cols = latents.size(4) / 2;
-  const auto patches = latents.to(weight.scalar_type())
-                           .narrow(3, 0, 2 * rows)
-                           .narrow(4, 0, 2 * cols)
-                           .unflatten(3, {rows, 2})
-                           .unflatten(5, {cols, 2})
-                           .permute({0, 2, 3, 5, 1, 4, 6})  // frame, row, column | channel, row offset, column offset
-                           .reshape({latents.size(0), -1, weight.size(1) * 4});
-  return at::linear(patches, weight.flatten(1), params["patch_embedding.bias"]);
+  return latents.narrow(3, 0, 2 * rows)
+      .narrow(4, 0, 2 * cols)
+      .unflatten(3, {rows, 2})
+      .unflatten(5, {cols, 2})
+      .permute({0, 2, 3, 5, 1, 4, 6})  // frame, row, column | channel, row offset, column offset
+      .reshape({latents.size(0), -1, latents.size(1) * 4});
+}
+
+at::Tensor embed_patches(const ParamView& params, const at::Tensor& patches) {
+  const auto weight = params["patch_embedding.weight"].flatten(1);
+  TORCH_CHECK(patches.size(-1) == weight.size(1), "patch embedding: latents have ", patches.size(-1) / 4,
+              " channels, want ", weight.size(1) / 4, " (model.dit.in_dim)");
+  return linear_product(patches.to(weight.scalar_type()), weight, params["patch_embedding.bias"]);
 }
 
 at::Tensor unpatchify(const at::Tensor& tokens, const SequenceLayout& layout) {
@@ -38,21 +35,29 @@ at::Tensor unpatchify(const at::Tensor& tokens, const SequenceLayout& layout) {
       .reshape({tokens.size(0), channels, layout.frames, 2 * layout.grid_rows, 2 * layout.grid_cols});
 }
 
+at::Tensor patchify(const at::Tensor& latents) {
+  const auto rows = latents.size(3) / 2, cols = latents.size(4) / 2;
+  return latents.unflatten(3, {rows, 2})
+      .unflatten(5, {cols, 2})
+      .permute({0, 2, 3, 5, 4, 6, 1})  // frame, row, column | row offset, column offset, channel
+      .reshape({latents.size(0), -1, latents.size(1) * 4});
+}
+
 at::Tensor embed_text(const ParamView& params, const at::Tensor& context) {
   return linear(params, "text_embedding.2", at::gelu(linear(params, "text_embedding.0", context), "tanh"));
 }
 
 at::Tensor embed_image(const ParamView& params, const at::Tensor& clip) {
   const auto dtype = params["img_emb.proj.1.weight"].scalar_type();
-  const auto normed = affine_layer_norm(params, "img_emb.proj.0", clip.to(dtype), kContextEps);
+  const auto normed = affine_layer_norm(params, "img_emb.proj.0", clip.to(dtype), kImageEps);
   const auto hidden = at::gelu(linear(params, "img_emb.proj.1", normed));
-  return affine_layer_norm(params, "img_emb.proj.4", linear(params, "img_emb.proj.3", hidden), kContextEps).to(dtype);
+  return affine_layer_norm(params, "img_emb.proj.4", linear(params, "img_emb.proj.3", hidden), kImageEps).to(dtype);
 }
 
-at::Tensor embed_actions(const ParamView& params, const at::Tensor& noisy_actions, const at::Tensor& timesteps) {
+at::Tensor embed_actions(const ParamView& params, const at::Tensor& noisy_actions, const at::Tensor& sinusoid) {
   const auto actions = category_linear(params, "action_encoder.W1", noisy_actions);
-  const auto tau = action_sinusoid(timesteps, actions.size(2)).to(actions.scalar_type());
-  const auto hidden = category_linear(params, "action_encoder.W2", at::cat({actions, tau}, 2));
+  const auto hidden =
+      category_linear(params, "action_encoder.W2", at::cat({actions, sinusoid.to(actions.scalar_type())}, 2));
   return category_linear(params, "action_encoder.W3", at::silu(hidden));
 }
 

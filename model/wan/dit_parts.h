@@ -18,23 +18,30 @@ namespace troupe::model {
 /// The tensor `key` of the batch; throws c10::Error that names it when it is missing.
 const at::Tensor& batch_tensor(const Batch& batch, const char* key);
 
-/// Patches of latents [B, Cin, F, h, w] as tokens [B, F*(h/2)*(w/2), d]; an odd last row or column is dropped.
-/// One linear over each 2 x 2 patch, input index (c*2 + row)*2 + column: patch_embedding.weight [d, Cin, 1, 2, 2].
-at::Tensor embed_patches(const ParamView& params, const at::Tensor& latents);
+/// The 2 x 2 patches of latents [B, Cin, F, h, w] as rows [B, F*(h/2)*(w/2), 4 Cin] in the order of frame, row, column;
+/// an odd last row or column is dropped. Channel (c*2 + row)*2 + column of a row is input channel c of that pixel.
+at::Tensor input_patches(const at::Tensor& latents);
+
+/// Those rows as tokens [.., d]: one linear, patch_embedding.weight [d, Cin, 1, 2, 2].
+at::Tensor embed_patches(const ParamView& params, const at::Tensor& patches);
 
 /// Tokens [B, F*gh*gw, 4*C] (time, row, column, channel fastest) as latents [B, C, F, 2gh, 2gw]: channel
 /// (row*2 + column)*C + c of a token is pixel (row, column) of its patch.
 at::Tensor unpatchify(const at::Tensor& tokens, const SequenceLayout& layout);
+/// The inverse: latents of even height and width as tokens.
+at::Tensor patchify(const at::Tensor& latents);
 
+/// eps of the image embedding's layer norms, whatever the model's is.
+inline constexpr double kImageEps = 1e-5;
 /// Text and image features projected to d: linear, tanh GELU, linear of context [B, L, text width] to [B, L, d]; layer
 /// norm, linear, GELU, linear, layer norm of clip [B, 257, image width] to [B, 257, d].
 at::Tensor embed_text(const ParamView& params, const at::Tensor& context);
 at::Tensor embed_image(const ParamView& params, const at::Tensor& clip);
 
-/// Action tokens [B, A, d] from noisy actions [B, A, D] and their timesteps t [B, A] f32:
-///     u = a W1 + b1,   h = [u | action_sinusoid(t)] W2 + b2,   token = SiLU(h) W3 + b3
+/// Action tokens [B, A, d] from noisy actions [B, A, D] and the action_sinusoid of their timesteps, [B, A, d]:
+///     u = a W1 + b1,   h = [u | sinusoid] W2 + b2,   token = SiLU(h) W3 + b3
 /// State tokens [B, S, d] from states [B, S, state dimensions]: ReLU(s W1 + b1) W2 + b2.
-at::Tensor embed_actions(const ParamView& params, const at::Tensor& noisy_actions, const at::Tensor& timesteps);
+at::Tensor embed_actions(const ParamView& params, const at::Tensor& noisy_actions, const at::Tensor& sinusoid);
 at::Tensor embed_states(const ParamView& params, const at::Tensor& states);
 
 /// For each token, in sequence order, its time row (dit_conditioning): i32 [N]. `decoupled`: each action token has a

@@ -109,9 +109,7 @@ DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int
     }
     cost.units.push_back(std::move(unit));
   }
-  const auto d = config.dit.dim, time_rows = 2 + run.blocks;
-  const auto conditioning = (static_cast<std::int64_t>(text + image) + 7 * time_rows) * d;
-  cost.activation_bytes_per_sample = bytes_per_element * (run.tokens() * d + conditioning);
+  const auto d = config.dit.dim;
   cost.replayed_bytes_per_sample = to_double(bytes_per_element * run.tokens() * (12 * d + 2 * config.dit.ffn_dim));
   return cost;
 }

@@ -27,16 +27,13 @@ struct DitUnitCost {
 };
 
 /// Size and work of the transformer, for placement's ModelCost, where prompts differ and fill the text encoder's
-/// length. What is frozen beside it: encoder_cost.h.
+/// length. What units keep: unit_memory_cost.h; what is frozen beside them: encoder_cost.h.
 struct DitCost {
   std::vector<DitUnitCost> units;
   /// nominal sequence length N = 2V + A + S
   std::int64_t tokens = 0;
   /// N' of the trimmed sequence: N less the clean tokens of the last block of frames
   std::int64_t executed_tokens = 0;
-  /// What the prologue leaves for the blocks and their backward: the residual stream and the conditioning. What the
-  /// blocks keep: model/wan/block_memory.h.
-  std::int64_t activation_bytes_per_sample = 0;
   /// What a block's norms, activations and rotations read and write when its backward runs them again: about 12 rows of
   /// the width and 2 of the feed-forward layer a token.
   double replayed_bytes_per_sample = 0;

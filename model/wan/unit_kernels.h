@@ -18,9 +18,8 @@ struct UnitKernels {
   std::vector<KernelWork> forward, backward;
 };
 
-/// Of every unit of training_units(config): those of the blocks are their programs' (model/wan/planned_block.h), those
-/// of prologue and head are what autograd runs of their layers (DitNetwork::prologue, epilogue). `levels` as
-/// EngineOptions::recompute. In the form of products that this process has. Throws c10::Error, as training_units does.
+/// Of every unit of training_units(config), its program's (model/wan/planned_units.h); the head's are its loss's too.
+/// `levels` as EngineOptions::recompute. In the form of products that this process has. Throws c10::Error, as training_units does.
 std::vector<UnitKernels> unit_kernels(const ModelConfig& config, const WindowConfig& window, at::ScalarType dtype,
                                       std::int64_t samples, std::span<const RecomputeLevel> levels);
 

@@ -52,7 +52,7 @@ inline void set_levels(ModelCost& cost, std::int64_t blocks, const std::array<st
 /// About 0.2 M parameters.
 inline ModelCost tiny_cost() {
   ModelCost cost = chain(4, 48, 96, 50'000);
-  cost.activation_bytes_per_sample = 100'000;
+  cost.ends = {100'000, 100'000};
   set_levels(cost, 4, {525'000, 350'000, 150'000, 75'000}, 600'000);
   cost.encoder_bytes = 3'000'000;
   cost.sample_bytes = 700'000;
@@ -63,7 +63,7 @@ inline ModelCost tiny_cost() {
 /// Sizes of the 5B model, with the bytes of a step that recomputes every transformer block.
 inline ModelCost cost_5b() {
   ModelCost cost = chain(30, 3072, 14'336, 129'000'000);
-  cost.activation_bytes_per_sample = 10'000'000;
+  cost.ends = {10'000'000, 10'000'000};
   set_levels(cost, 30, {158'000'000, 99'000'000, 22'000'000, 5'600'000}, 350'000'000);
   cost.encoder_bytes = 12'700'000'000;
   cost.sample_bytes = 17'000'000;
@@ -73,7 +73,7 @@ inline ModelCost cost_5b() {
 
 inline ModelCost cost_14b() {
   ModelCost cost = chain(40, 5120, 13'824, 330'000'000);
-  cost.activation_bytes_per_sample = 300'000'000;
+  cost.ends = {300'000'000, 300'000'000};
   set_levels(cost, 40, {3'970'000'000, 2'560'000'000, 650'000'000, 160'000'000}, 8'000'000'000);
   cost.encoder_bytes = 12'700'000'000;
   cost.sample_bytes = 68'000'000;

@@ -358,7 +358,7 @@ TEST_F(PlannerInfeasibleTest, DeviceMemoryNamesTheLargestFittingMicroBatch) {
   job.training.global_batch_size = 512;
   job.training.micro_batch_size = 64;
   ModelCost cost = testing::cost_5b();
-  cost.activation_bytes_per_sample = 3'000'000'000;
+  cost.ends.rerun_bytes = 3'000'000'000;
   const std::string text = reason(cluster_of("8xH200"), job, cost);
   EXPECT_THAT(text, HasSubstr("per GPU, 139.8 GiB available. Largest fitting micro_batch_size: 32 ("));
 }

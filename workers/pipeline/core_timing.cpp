@@ -50,7 +50,7 @@ OpSeconds seconds_on_cores(const Op& op, const ArenaPlan& plan, const CoreStep& 
   Sum sum(step, rates);
   switch (op.kind) {
     case OpKind::input:
-      return sum.add({.family = KernelFamily::autograd}).take();
+      return sum.add({.family = KernelFamily::serial}).take();
     case OpKind::gather:
     case OpKind::exchange:
     case OpKind::replicate:

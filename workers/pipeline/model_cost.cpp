@@ -8,11 +8,11 @@
 #include "data/sample/sample.h"
 #include "env/block_layout.h"
 #include "model/shard/flat_layout.h"
-#include "model/wan/block_memory.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/encoder_cost.h"
 #include "model/wan/lora.h"
 #include "model/wan/model_cost.h"
+#include "model/wan/unit_memory_cost.h"
 #include "placement/rl_shape.h"
 #include "workers/encoder/encoded_sample.h"
 #include "workers/inference/agent/agent.h"
@@ -53,11 +53,12 @@ ModelCost policy_cost(const PolicyNet& policy) {
   return cost;
 }
 
-/// What a transformer block keeps, works in and repeats at each level of activation_checkpoint.
+/// What the units keep and work in, and what a transformer block repeats, at each level of activation_checkpoint.
 void add_levels(ModelCost& cost, const JobConfig& job, const DitCost& dit) {
   const bool is_bf16 = job.precision.param == "bf16";
   const std::int64_t samples = job.training.micro_batch_size;
-  const auto memory = block_memory(job.model, job.data.window, is_bf16 ? at::kBFloat16 : at::kFloat, samples);
+  const UnitMemoryCost memory =
+      unit_memory_cost(job.model, job.data.window, is_bf16 ? at::kBFloat16 : at::kFloat, samples);
   const DitUnitCost& block = dit.units.at(1);
   const auto all = static_cast<double>(samples) * block.executed_forward_flops;
   const auto attention = static_cast<double>(samples) * block.executed_attention_flops;
@@ -65,10 +66,12 @@ void add_levels(ModelCost& cost, const JobConfig& job, const DitCost& dit) {
   const std::array<double, 4> work = {0, cheap, cheap + all - attention, cheap + all};
   cost.blocks = job.model.dit.num_layers;
   cost.level_samples = samples;
-  for (std::size_t level = 0; level < memory.size(); ++level) {
-    cost.levels[level] = {.kept_bytes = memory[level].kept_bytes,
-                          .last_kept_bytes = memory[level].last_kept_bytes,
-                          .workspace_bytes = memory[level].workspace_bytes,
+  cost.ends = {.kept_bytes = memory.ends_kept_bytes, .rerun_bytes = memory.ends_rerun_bytes};
+  for (std::size_t level = 0; level < memory.blocks.size(); ++level) {
+    const BlockMemory& of = memory.blocks[level];
+    cost.levels[level] = {.kept_bytes = of.kept_bytes,
+                          .last_kept_bytes = of.last_kept_bytes,
+                          .workspace_bytes = of.workspace_bytes,
                           .replay_work = work[level]};
   }
 }
@@ -116,7 +119,6 @@ Result<ModelCost> model_cost(const JobConfig& job) {
     const bool replicated = u >= chain.size();
     cost.units.push_back(unit_cost(units[u], replicated, replicated ? 0 : dit.units[u].executed_forward_flops));
   }
-  cost.activation_bytes_per_sample = dit.activation_bytes_per_sample;
   add_levels(cost, job, dit);
   const EncoderCost encoders = encoder_cost(job.model, job.data.window, job.precision.encoders == "bf16" ? 2 : 4);
   TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model));

@@ -133,7 +133,7 @@ InferPass DitInference::make_pass(std::span<DitEpisode* const> episodes, const a
 }
 
 at::Tensor DitInference::embed_video(std::span<DitEpisode* const> episodes, const at::Tensor& latents) const {
-  if (!config_.dit.concat_first_frame_latent) return embed_patches(params_, latents);
+  if (!config_.dit.concat_first_frame_latent) return embed_patches(params_, input_patches(latents));
   std::vector<at::Tensor> stills;
   for (const auto* episode : episodes) {
     const auto& still = episode->first_frame;
@@ -141,7 +141,7 @@ at::Tensor DitInference::embed_video(std::span<DitEpisode* const> episodes, cons
     const auto from = std::min(episode->frames, still.size(2) - latents.size(2));
     stills.push_back(still.narrow(2, from, latents.size(2)));
   }
-  return embed_patches(params_, at::cat({latents.to(options()), at::cat(stills, 0)}, 1));
+  return embed_patches(params_, input_patches(at::cat({latents.to(options()), at::cat(stills, 0)}, 1)));
 }
 
 void DitInference::prefill(std::span<DitEpisode* const> episodes, const at::Tensor& latents) {
@@ -175,7 +175,8 @@ Velocities DitInference::evaluate(std::span<DitEpisode* const> episodes, const N
   }
   const auto t_action =
       at::full({noisy.actions.size(0), pass.action_tokens}, noisy.t_action, options().dtype(at::kFloat));
-  auto x = at::cat({embed_video(episodes, noisy.video), embed_actions(params_, noisy.actions, t_action),
+  auto x = at::cat({embed_video(episodes, noisy.video),
+                    embed_actions(params_, noisy.actions, action_sinusoid(t_action, config_.dit.dim)),
                     embed_states(params_, noisy.states)},
                    1);
   for (std::int64_t i = 0; i < config_.dit.num_layers; ++i) x = infer_block(config_.dit, params_, i, x, pass, false);

@@ -31,9 +31,6 @@ TEST(CoreRatesTest, ALargeProductTakesRoundsOfItsTiles) {
     const auto rounds = (grid.count() + threads - 1) / threads;
     EXPECT_NEAR(seconds_of(large, rates, threads), static_cast<double>(rounds) * tile, 1e-3) << threads;
   }
-  KernelWork whole = large;
-  whole.is_whole = true;
-  EXPECT_DOUBLE_EQ(seconds_of(whole, rates, 4), 1024.0 * 768 * 512);
 }
 
 TEST(CoreRatesTest, AttentionTakesRoundsOfHeads) {

@@ -49,6 +49,19 @@ TEST(ProgramOperationsTest, Linear) {
        [](const at::Tensor& x, const auto&, auto& p) { return at::linear(at::linear(x, p["w"], p["b"]), p["v"]); }});
 }
 
+TEST(ProgramOperationsTest, LinearOfAWeightThatLiesInputsFirst) {
+  expect_same({draw({2, 5, 7}, 0),
+               {},
+               {{"w", draw({1, 7, 4}, 1)}, {"b", draw({1, 4}, 2)}, {"p", draw({3, 2, 1, 2}, 3)}},
+               [](Graph& g, ValueId x, const auto&, auto& p) {
+                 const auto y = record_linear(g, x, p["w"], p["b"], WeightLayout::in_out);
+                 return record_linear(g, y, p["p"], kNoValue);
+               },
+               [](const at::Tensor& x, const auto&, auto& p) {
+                 return at::linear(at::matmul(x, p["w"][0]) + p["b"][0], p["p"].flatten(1));
+               }});
+}
+
 TEST(ProgramOperationsTest, LinearOfAConditioningAddsToItsSum) {
   const ProgramCase c{draw({2, 3, 6}, 0),
                       {draw({2, 3, 5}, 4)},
@@ -64,13 +77,14 @@ TEST(ProgramOperationsTest, LinearOfAConditioningAddsToItsSum) {
   // a second unit adds to what the first has left
   UnitMemory memory;
   const auto program = c.program(RecomputeLevel::none);
-  const UnitInputs inputs{c.x, c.conditioning, c.parameters, ""};
+  const std::vector<at::Tensor> x{c.x};
+  const UnitInputs inputs{x, c.conditioning, c.parameters, "", c.data};
   const auto once = testing::run_program(c, program, memory);
   std::vector<at::Tensor> sums{once.conditioning[0].clone()};
   auto gradients = c.parameters;
   for (auto& [name, tensor] : gradients) tensor = at::empty_like(tensor);
-  const auto y = program.forward(inputs, memory, 2);
-  program.backward(inputs, testing::seed_like(y), {sums, gradients}, memory, 2);
+  const auto y = program.forward(inputs, memory, 2).front();
+  program.backward(inputs, {testing::seed_like(y)}, {sums, gradients}, memory, 2);
   testing::expect_near(sums[0], 2 * once.conditioning[0], kExact, "sum");
 }
 
@@ -92,6 +106,22 @@ TEST(ProgramOperationsTest, ModulatedNormGateAndModulation) {
                  const auto normed = at::layer_norm(x, {8}, {}, {}, kEps);
                  const auto h = normed * spread(1 + e.select(2, 1), row) + spread(e.select(2, 0), row);
                  return x + h * spread(e.select(2, 2), row) + 0 * e.sum();
+               }});
+}
+
+TEST(ProgramOperationsTest, OneTableForAllModulations) {
+  const auto row = at::tensor({0, 0, 1, 2, 2}, at::TensorOptions().dtype(at::kInt));
+  expect_same({draw({2, 5, 8}, 0),
+               {draw({2, 3, 8}, 3)},
+               {{"m", draw({1, 2, 8}, 5)}},
+               [row](Graph& g, ValueId x, const auto& shared, auto& p) {
+                 const auto e = record_modulation(g, p["m"], shared[0], {false, true});
+                 return record_modulated_norm(g, x, e[1], e[0], row, kEps);
+               },
+               [row](const at::Tensor& x, const auto& shared, auto& p) {
+                 const auto e = p["m"].unsqueeze(1) + shared[0].unsqueeze(2);
+                 return at::layer_norm(x, {8}, {}, {}, kEps) * spread(1 + e.select(2, 1), row) +
+                        spread(e.select(2, 0), row);
                }});
 }
 
@@ -145,6 +175,66 @@ TEST(ProgramOperationsTest, TakenRows) {
                [](const at::Tensor& x, const auto&, auto&) {
                  return at::cat({x.narrow(1, 1, 2), x.narrow(1, 5, 1)}, 1);
                }});
+}
+
+TEST(ProgramOperationsTest, Activations) {
+  expect_same({draw({2, 3, 8}, 0),
+               {},
+               {},
+               [](Graph& g, ValueId x, const auto&, auto&) {
+                 const auto y = record_activation(g, x, Activation::gelu_erf);
+                 const auto z = record_add(g, y, record_activation(g, x, Activation::silu));
+                 return record_add(g, z, record_activation(g, x, Activation::relu));
+               },
+               [](const at::Tensor& x, const auto&, auto&) { return at::gelu(x) + at::silu(x) + at::relu(x); }});
+}
+
+TEST(ProgramOperationsTest, JoinedRowsOfSeveralValues) {
+  expect_same({draw({2, 7, 4}, 0),
+               {},
+               {{"w", draw({4, 4}, 1)}},
+               [](Graph& g, ValueId x, const auto&, auto& p) {
+                 const auto y = record_linear(g, record_take_rows(g, x, {{0, 3}}), p["w"], kNoValue);
+                 return record_join_rows(g, {{x, 4}, {y, 2}, {x, 3}, {y, 1}});
+               },
+               [](const at::Tensor& x, const auto&, auto& p) {
+                 const auto y = at::linear(x.narrow(1, 0, 3), p["w"]);
+                 return at::cat({x.narrow(1, 0, 4), y.narrow(1, 0, 2), x.narrow(1, 4, 3), y.narrow(1, 2, 1)}, 1);
+               }});
+}
+
+TEST(ProgramOperationsTest, JoinedChannels) {
+  expect_same({draw({2, 3, 4}, 0),
+               {},
+               {},
+               [](Graph& g, ValueId x, const auto&, auto& p) { return record_join_channels(g, x, p["t"]); },
+               [](const at::Tensor& x, const auto&, auto& p) {
+                 return at::cat({x, p["t"]}, 2);
+               },
+               {{"t", draw({2, 3, 5}, 1)}}});
+}
+
+TEST(ProgramOperationsTest, SquaredErrorWeightedByRowOrByElement) {
+  for (const auto& sizes : {std::vector<std::int64_t>{2, 5}, std::vector<std::int64_t>{2, 5, 19}}) {
+    expect_same({draw({2, 5, 19}, 0),
+                 {},
+                 {},
+                 [](Graph& g, ValueId x, const auto&, auto& p) { return record_squared_error(g, x, p["t"], p["c"]); },
+                 [](const at::Tensor& x, const auto&, auto& p) {
+                   const auto c = p["c"].dim() == 3 ? p["c"] : p["c"].unsqueeze(2);
+                   return (c * (x - p["t"]).square()).sum();
+                 },
+                 {{"t", draw({2, 5, 19}, 1)}, {"c", draw(sizes, 2)}}});
+  }
+}
+
+TEST(ProgramOperationsTest, WeightedSum) {
+  expect_same({draw({2, 5, 8}, 0),
+               {},
+               {},
+               [](Graph& g, ValueId x, const auto&, auto& p) { return record_weighted_sum(g, x, p["c"]); },
+               [](const at::Tensor& x, const auto&, auto& p) { return (p["c"] * x).sum(); },
+               {{"c", draw({2, 5, 8}, 2)}}});
 }
 
 at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {

@@ -22,9 +22,11 @@ struct ProgramCase {
   at::Tensor x;
   std::vector<at::Tensor> conditioning;
   Named parameters;
-  /// Returns the output, given ids in the order of the tensors and by name.
+  /// Returns the output, given ids in the order of the tensors and by name, those of data too.
   std::function<ValueId(Graph&, ValueId, const std::vector<ValueId>&, std::map<std::string, ValueId>&)> record;
   std::function<at::Tensor(const at::Tensor&, const std::vector<at::Tensor>&, Named&)> function;
+  /// not differentiated
+  Named data = {};
 
   std::set<std::string> names() const {
     std::set<std::string> all;
@@ -40,10 +42,12 @@ struct ProgramCase {
     std::map<std::string, ValueId> ids;
     for (const auto& [name, tensor] : parameters)
       ids[name] = graph.add_parameter(name, tensor.sizes().vec(), tensor.scalar_type());
-    graph.set_output(record(graph, in, shared, ids));
+    for (const auto& [name, tensor] : data)
+      ids[name] = graph.add_data(name, tensor.sizes().vec(), tensor.scalar_type());
+    graph.add_output(record(graph, in, shared, ids));
     return graph;
   }
-  UnitProgram program(RecomputeLevel level) const { return {graph(), names(), level}; }
+  UnitProgram program(RecomputeLevel level) const { return {graph(), {names(), {}}, level}; }
 };
 
 /// What a forward and a backward with the gradient `seed` of the result give.
@@ -57,6 +61,7 @@ struct CaseResult {
 inline at::Tensor seed_like(const at::Tensor& y) {
   return at::arange(y.numel(), at::TensorOptions().dtype(at::kDouble))
       .mul(0.7)
+      .add(0.5)
       .sin()
       .view(y.sizes())
       .to(y.scalar_type());
@@ -64,13 +69,15 @@ inline at::Tensor seed_like(const at::Tensor& y) {
 
 inline CaseResult run_program(const ProgramCase& c, const UnitProgram& program, UnitMemory& memory, int place = 1) {
   CaseResult result;
-  const UnitInputs inputs{c.x, c.conditioning, c.parameters, ""};
-  result.y = program.forward(inputs, memory, place);
+  const std::vector<at::Tensor> x{c.x};
+  const UnitInputs inputs{x, c.conditioning, c.parameters, "", c.data};
+  result.y = program.forward(inputs, memory, place).front();
   const auto acc = c.x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   result.conditioning.resize(c.conditioning.size());
   for (const auto& [name, tensor] : c.parameters)
     result.parameters[name] = at::full(tensor.sizes(), std::nan(""), at::TensorOptions().dtype(acc));
-  result.dx = program.backward(inputs, seed_like(result.y), {result.conditioning, result.parameters}, memory, place);
+  result.dx =
+      program.backward(inputs, {seed_like(result.y)}, {result.conditioning, result.parameters}, memory, place).front();
   result.y = result.y.clone(), result.dx = result.dx.clone();
   return result;
 }
@@ -87,6 +94,7 @@ inline CaseResult run_function(const ProgramCase& c) {
   for (const auto& tensor : c.conditioning) shared.push_back(tensor.is_floating_point() ? leaf(tensor) : tensor);
   Named parameters;
   for (const auto& [name, tensor] : c.parameters) parameters[name] = leaf(tensor);
+  for (const auto& [name, tensor] : c.data) parameters[name] = tensor;
   CaseResult result;
   const auto y = c.function(x, shared, parameters);
   auto found = torch::autograd::grad({y}, leaves, {seed_like(y)});

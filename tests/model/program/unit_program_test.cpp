@@ -77,15 +77,16 @@ TEST(UnitProgramTest, KeepingRecomputingRunningTwiceAndThreadsGiveTheSameBits) {
 
 TEST(UnitProgramTest, AFrozenParameterHasNoGradientAndCostsNoOperation) {
   const auto c = unit(at::kFloat);
-  const UnitProgram whole = c.program(RecomputeLevel::full), frozen(c.graph(), {"a", "b"}, RecomputeLevel::full);
+  const UnitProgram whole = c.program(RecomputeLevel::full), frozen(c.graph(), {{"a", "b"}, {}}, RecomputeLevel::full);
   EXPECT_LT(frozen.backward_pass().operations.size(), whole.backward_pass().operations.size());
   UnitMemory memory;
   const auto want = testing::run_program(c, whole, memory);
   std::vector<at::Tensor> sums(1);
   const testing::Named gradients{{"a", at::full({4, kWidth}, 7.0F)}, {"b", at::full({kHidden, 4}, 7.0F)}};
-  const UnitInputs inputs{c.x, c.conditioning, c.parameters, ""};
-  const auto y = frozen.forward(inputs, memory, 0);
-  const auto dx = frozen.backward(inputs, testing::seed_like(y), {sums, gradients}, memory, 0);
+  const std::vector<at::Tensor> x{c.x};
+  const UnitInputs inputs{x, c.conditioning, c.parameters, "", c.data};
+  const auto y = frozen.forward(inputs, memory, 0).front();
+  const auto dx = frozen.backward(inputs, {testing::seed_like(y)}, {sums, gradients}, memory, 0).front();
   EXPECT_TRUE(at::equal(dx, want.dx));
   EXPECT_TRUE(at::equal(sums[0], want.conditioning[0]));
   for (const auto& [name, gradient] : gradients) EXPECT_TRUE(at::equal(gradient, want.parameters.at(name))) << name;
@@ -140,12 +141,12 @@ TEST(UnitProgramTest, AWarmMemoryIsNotAllocatedAgain) {
     UnitMemory memory;
     auto result = testing::run_program(c, program, memory);
     const auto bytes = memory.bytes();
-    const UnitInputs inputs{c.x, c.conditioning, c.parameters, ""};
-    const auto seed = testing::seed_like(result.y);
+    const std::vector<at::Tensor> x{c.x}, seeds{testing::seed_like(result.y)};
+    const UnitInputs inputs{x, c.conditioning, c.parameters, "", c.data};
     const auto taken = [&] {
       const CountingAllocator counter;
       program.forward(inputs, memory, 1);
-      program.backward(inputs, seed, {result.conditioning, result.parameters}, memory, 1);
+      program.backward(inputs, seeds, {result.conditioning, result.parameters}, memory, 1);
       return counter.taken;
     }();
     // less than the smallest activation: numbers that ATen makes tensors of

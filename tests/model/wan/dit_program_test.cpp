@@ -1,6 +1,4 @@
-// The blocks' programs against autograd: one block in f64, whole micro-batches through the tape in f32 and bf16.
-#include "model/wan/dit_program.h"
-
+// The units' programs against autograd: each unit in f64, whole micro-batches through the tape in f32 and bf16.
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -10,10 +8,12 @@
 
 #include "kernels/product.h"
 #include "kernels/threads.h"
+#include "model/program/unit_program.h"
 #include "model/shard/unit_tape.h"
-#include "model/wan/block_memory.h"
 #include "model/wan/dit.h"
+#include "model/wan/layers.h"
 #include "model/wan/lora.h"
+#include "model/wan/unit_memory_cost.h"
 #include "tests/model/wan/network_run.h"
 #include "tests/model/wan/tiny_model.h"
 #include "tests/support/tensor_checks.h"
@@ -23,7 +23,7 @@ namespace {
 
 using testing::NamedTensors;
 
-/// The same network, whose blocks run by autograd.
+/// The same network, whose units run by autograd.
 class ByAutograd final : public Network {
  public:
   explicit ByAutograd(const DitNetwork& network) : network_(network) {}
@@ -76,7 +76,8 @@ TapeRun run_tape(const Network& network, const NamedTensors& parameters, const B
     const auto add = [&](const ParamSpec& spec, bool leaf) {
       params.back().set(spec.name, parameters.at(spec.name).detach().requires_grad_(leaf));
       if (!leaf) return;
-      run.gradients[spec.name] = at::full(spec.shape, std::nan(""), at::kFloat);
+      run.gradients[spec.name] =
+          at::full(spec.shape, std::nan(""), accumulate_type(parameters.at(spec.name).scalar_type()));
       gradients.back().set(spec.name, run.gradients[spec.name]);
     };
     const bool is_block = unit.name.starts_with("blocks.");
@@ -99,6 +100,12 @@ void expect_same_bits(const TapeRun& got, const TapeRun& want, const std::string
   EXPECT_EQ(got.loss, want.loss) << what;
   for (const auto& [name, gradient] : want.gradients)
     EXPECT_TRUE(at::equal(got.gradients.at(name), gradient)) << what << ": " << name;
+}
+
+/// The same values, of which numbers are f64.
+NamedTensors in_f64(NamedTensors tensors) {
+  for (auto& [name, tensor] : tensors) tensor = tensor.is_floating_point() ? tensor.to(at::kDouble) : tensor;
+  return tensors;
 }
 
 void expect_close(const TapeRun& got, const TapeRun& want, double tolerance) {
@@ -163,50 +170,12 @@ class DitProgramTest : public ::testing::TestWithParam<ProgramShape> {
   Trained trained() const { return GetParam().lora ? Trained::replicated : Trained::all; }
 };
 
-TEST_P(DitProgramTest, ABlockAndAllItsGradientsMatchAutogradInF64) {
+TEST_P(DitProgramTest, LossAndGradientsMatchTheTapeInF64) {
   const auto network = GetParam().network();
   const auto parameters = GetParam().parameters(at::kDouble);
   const auto batch = GetParam().batch(at::kDouble);
-  const at::AutoGradMode recording(true);
-  auto carry = network.prologue(testing::view_of(network.units()[0], parameters), batch);
-  for (std::int64_t index = 0; index < 2; ++index) {
-    std::vector<at::Tensor> leaves{carry.x.detach().requires_grad_(true)};
-    Carry leaf_carry{leaves[0], {}};
-    for (const auto& c : carry.conditioning) {
-      leaf_carry.conditioning.push_back(c.detach().requires_grad_(c.is_floating_point()));
-      if (c.is_floating_point()) leaves.push_back(leaf_carry.conditioning.back());
-    }
-    const auto view =
-        testing::view_of(network.units()[static_cast<std::size_t>(index) + 1], testing::recording(parameters));
-    for (const auto& [name, tensor] : view.tensors()) leaves.push_back(tensor);
-    const auto y = network.block(index, view, leaf_carry, batch);
-    const auto seed = at::randn(y.sizes(), y.options().requires_grad(false));
-    const auto want = torch::autograd::grad({y}, leaves, {seed}, std::nullopt, false, /*allow_unused=*/true);
-
-    std::set<std::string> names;
-    NamedTensors gradients;
-    for (const auto& [name, tensor] : view.tensors()) {
-      names.insert(name);
-      gradients[name] = at::full(tensor.sizes(), std::nan(""), at::kDouble);
-    }
-    UnitMemory memory;
-    const auto [program, prefix] = network.block_program(index, view, leaf_carry, batch, RecomputeLevel::none, names);
-    ASSERT_NE(program, nullptr);
-    const UnitInputs inputs{leaf_carry.x, leaf_carry.conditioning, view.tensors(), prefix};
-    std::vector<at::Tensor> sums(carry.conditioning.size());
-    testing::expect_near(program->forward(inputs, memory, 0), y.detach(), 1e-11, "result");
-    const auto dx = program->backward(inputs, seed, {sums, gradients}, memory, 0);
-    testing::expect_near(dx, want[0], 1e-10, "gradient of x");
-    std::size_t next = 1;
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      const auto expected = carry.conditioning[i].is_floating_point() ? want[next++] : at::Tensor();
-      ASSERT_EQ(sums[i].defined(), expected.defined()) << "conditioning " << i;
-      if (sums[i].defined()) testing::expect_near(sums[i], expected, 1e-10, "conditioning " + std::to_string(i));
-    }
-    for (const auto& [name, tensor] : view.tensors())
-      testing::expect_near(gradients.at(name), want[next++], 1e-10, name);
-    carry.x = y.detach();
-  }
+  const auto want = run_tape(ByAutograd(network), parameters, batch, {RecomputeLevel::none}, trained());
+  expect_close(run_tape(network, parameters, batch, {RecomputeLevel::none}, trained()), want, 1e-9);
 }
 
 TEST_P(DitProgramTest, LossAndGradientsMatchTheTapeInF32) {
@@ -215,7 +184,14 @@ TEST_P(DitProgramTest, LossAndGradientsMatchTheTapeInF32) {
   const auto batch = GetParam().batch(at::kFloat);
   const auto want = run_tape(ByAutograd(network), parameters, batch, {RecomputeLevel::full}, trained());
   const auto got = run_tape(network, parameters, batch, {RecomputeLevel::full}, trained());
-  expect_close(got, want, 2e-6);
+  const auto exact =
+      run_tape(ByAutograd(network), in_f64(parameters), in_f64(batch), {RecomputeLevel::none}, trained());
+  EXPECT_NEAR(got.loss, want.loss, 2e-6 * std::abs(want.loss));
+  for (const auto& [name, gradient] : want.gradients) {
+    // a bias that all keys share acts through their norm alone: its gradient is a small difference of large sums
+    const auto rounding = testing::relative_l2(gradient, exact.gradients.at(name));
+    EXPECT_LE(testing::relative_l2(got.gradients.at(name), gradient), std::max(2e-6, 2 * rounding)) << name;
+  }
   for (const auto& levels : kLevels)
     expect_same_bits(run_tape(network, parameters, batch, levels, trained()), got, text_of(levels));
   EXPECT_EQ(run_tape(network, parameters, batch, {}, trained()).loss, got.loss);
@@ -250,10 +226,8 @@ ProgramShape shape_with(const std::vector<testing::TinyPrompt>& prompts) {
 DitNetwork with_all_rows(const ProgramShape& shape) { return {shape.config(), shape.shape.max_blocks}; }
 
 /// The run in f64 from the same f32 values, with all rows of text, by autograd.
-TapeRun exact_run(const ProgramShape& shape, NamedTensors parameters, Batch batch) {
-  for (auto& [name, tensor] : parameters) tensor = tensor.to(at::kDouble);
-  for (auto& [name, tensor] : batch) tensor = tensor.is_floating_point() ? tensor.to(at::kDouble) : tensor;
-  return run_tape(ByAutograd(with_all_rows(shape)), parameters, batch, {RecomputeLevel::none});
+TapeRun exact_run(const ProgramShape& shape, const NamedTensors& parameters, const Batch& batch) {
+  return run_tape(ByAutograd(with_all_rows(shape)), in_f64(parameters), in_f64(batch), {RecomputeLevel::none});
 }
 
 TEST(DitProgramsTest, CollapsedPadsChangeNoGradientByMoreThanRounding) {
@@ -295,7 +269,7 @@ TEST(DitProgramsTest, CollapsedPadsPointBf16GradientsTheSameWay) {
   set_product_form(form);
 }
 
-/// What the planner counts with for the blocks of these runs.
+/// What the planner counts with for the units of these runs.
 std::int64_t planned_bytes(const ProgramShape& shape, at::ScalarType dtype, RecomputeLevel level) {
   auto config = shape.config();
   config.text_encoder.max_length = testing::kTinyText;
@@ -303,8 +277,10 @@ std::int64_t planned_bytes(const ProgramShape& shape, at::ScalarType dtype, Reco
   config.target_height = 4 * config.codec.stride_hw, config.target_width = 6 * config.codec.stride_hw;
   WindowConfig window;
   window.chunks = shape.shape.blocks, window.action_horizon = shape.shape.actions_per_block;
-  const auto memory = block_memory(config, window, dtype, shape.micro_batch)[static_cast<std::size_t>(level)];
-  return memory.kept_bytes * (config.dit.num_layers - 1) + memory.last_kept_bytes + memory.workspace_bytes;
+  const auto cost = unit_memory_cost(config, window, dtype, shape.micro_batch);
+  const auto& block = cost.blocks[static_cast<std::size_t>(level)];
+  const auto ends = level == RecomputeLevel::none ? cost.ends_kept_bytes : cost.ends_rerun_bytes;
+  return block.kept_bytes * (config.dit.num_layers - 1) + block.last_kept_bytes + block.workspace_bytes + ends;
 }
 
 TEST(DitProgramsTest, ProgramsTakeThePlannedBytesWherePromptsFillTheTextAndLessElsewhere) {
@@ -315,7 +291,9 @@ TEST(DitProgramsTest, ProgramsTakeThePlannedBytesWherePromptsFillTheTextAndLessE
       for (std::size_t i = 0; i < sets.size(); ++i) {
         const auto shape = shape_with(sets[i]);
         UnitMemory memory;
-        run_tape(shape.network(), shape.parameters(dtype), shape.batch(dtype), {level}, Trained::all, &memory);
+        // the prologue of a job runs again unless all blocks keep everything
+        const auto first = level == RecomputeLevel::none ? level : RecomputeLevel::full;
+        run_tape(shape.network(), shape.parameters(dtype), shape.batch(dtype), {first, level}, Trained::all, &memory);
         const auto planned = planned_bytes(shape, dtype, level);
         EXPECT_LE(memory.bytes(), planned) << "set " << i << ", " << enum_name(level);
         // three prompts that fill the text
@@ -385,7 +363,7 @@ TEST(DitProgramsTest, AProgramIsRecordedOnceForBlocksOfOneShape) {
   const auto carry = network.prologue(testing::view_of(network.units()[0], parameters), batch);
   const auto program = [&](std::int64_t index, RecomputeLevel level) {
     const auto view = testing::view_of(network.units()[static_cast<std::size_t>(index) + 1], parameters);
-    return network.block_program(index, view, carry, batch, level, {}).program;
+    return network.unit_program(static_cast<std::size_t>(index) + 1, view, carry, batch, level, {}).program;
   };
   EXPECT_EQ(program(0, RecomputeLevel::none), program(1, RecomputeLevel::none));
   EXPECT_EQ(program(0, RecomputeLevel::none), program(0, RecomputeLevel::none));
