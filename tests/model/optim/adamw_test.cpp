@@ -138,7 +138,8 @@ TEST(AdamWTest, NeitherThreadsNorSplitsChangeABitOfBf16Moments) {
   whole.step(1, {});
   parts.g = whole.g;
   for (const auto& [begin, count] : {std::pair<std::size_t, std::size_t>{0, 333}, {333, 1}, {334, 666}}) {
-    const auto part = [&](auto& values) { return std::span(values).subspan(begin, count); };
+    const std::size_t from = begin, length = count;
+    const auto part = [&](auto& values) { return std::span(values).subspan(from, length); };
     adamw_step(part(parts.p), part(parts.m), part(parts.v), std::span<const float>(part(parts.g)), 0.7f, 1e-2, 1, {});
   }
   EXPECT_EQ(whole.p, parts.p);

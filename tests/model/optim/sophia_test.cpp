@@ -94,7 +94,8 @@ TEST(SophiaTest, NeitherThreadsNorSplitsChangeABit) {
   for (const int threads : {2, 3, 7}) EXPECT_TRUE(run(threads) == one) << threads;
   After parts{.p = normals(n, 0), .m = std::vector<float>(n), .h = std::vector<float>(n)};
   for (const auto& [begin, count] : {std::pair<std::size_t, std::size_t>{0, 333}, {333, 1}, {334, n - 334}}) {
-    const auto part = [&](auto& values) { return std::span(values).subspan(begin, count); };
+    const std::size_t from = begin, length = count;
+    const auto part = [&](auto& values) { return std::span(values).subspan(from, length); };
     refresh_curvature(part(parts.h), part(label_g), 2, 0.9);
     parts.whole += sophia_step(part(parts.p), part(parts.m), part(parts.h), part(g), 0.3f, 1e-2, {});
   }
