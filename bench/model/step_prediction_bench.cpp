@@ -144,33 +144,46 @@ DitSize size_of(const JobConfig& job) {
           .samples = job.training.micro_batch_size};
 }
 
-/// Where an error comes from: the kernels of one block alone, by family, predicted and measured.
+/// Where an error comes from: the kernels of each unit's program, predicted and measured; those of a block by family.
 std::string kernels_text(const JobConfig& job, const CoreRates& rates, int threads) {
   at::set_num_threads(1);
   kernels::set_num_threads(threads);
   const auto dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat;
   const PlannedUnits units(job.model, job.data.window, dtype, job.training.micro_batch_size);
-  const RecomputeLevel level = job_engine_options(job, /*run_dir=*/"").recompute.at(1);
+  const auto levels = job_engine_options(job, /*run_dir=*/"").recompute;
   // prompts that differ and fill their length
   const std::int64_t samples = job.training.micro_batch_size, prompt = job.model.text_encoder.max_length;
   const auto begin = at::arange(samples, at::kLong) * prompt;
   std::vector<at::Tensor> conditioning(dit_conditioning::kTextOfSample + 1);
   conditioning.back() = at::stack({begin, begin + prompt, at::ones_like(begin)}, 1).contiguous();
-  std::map<std::string, std::pair<double, double>> sums;
-  for (const TimedOperation& one : time_program(units.block(/*is_last=*/false, level), 5, conditioning)) {
-    auto& [predicted, measured] = sums[std::string(one.work.empty() ? "none" : enum_name(one.work.front().family))];
-    for (const KernelWork& work : one.work) predicted += seconds_of(work, rates, threads);
-    measured += one.seconds;
-  }
   std::string text;
-  std::pair<double, double> all;
-  for (const auto& [family, seconds] : sums) {
-    all.first += seconds.first, all.second += seconds.second;
-    text += fmt::format("    {:<22} predicted {:8.3f} ms, measured {:8.3f}: {:+.0f} %\n", family, 1e3 * seconds.first,
-                        1e3 * seconds.second, 100 * (seconds.first / seconds.second - 1));
-  }
-  return text + fmt::format("    {:<22} predicted {:8.3f} ms, measured {:8.3f}: {:+.0f} %\n", "a block",
-                            1e3 * all.first, 1e3 * all.second, 100 * (all.first / all.second - 1));
+  const auto add_line = [&](const std::string& name, double predicted, double measured) {
+    text += fmt::format("    {:<22} predicted {:8.3f} ms, measured {:8.3f}: {:+.0f} %\n", name, 1e3 * predicted,
+                        1e3 * measured, 100 * (predicted / measured - 1));
+  };
+  const auto add_unit = [&](const std::string& name, const UnitProgram& program, bool by_family) {
+    std::map<std::string, std::pair<double, double>> sums;
+    std::pair<double, double> all;
+    for (const TimedOperation& one : time_program(program, 5, conditioning)) {
+      auto& [predicted, measured] = sums[std::string(one.work.empty() ? "none" : enum_name(one.work.front().family))];
+      for (const KernelWork& work : one.work) {
+        predicted += seconds_of(work, rates, threads);
+        all.first += seconds_of(work, rates, threads);
+      }
+      measured += one.seconds;
+      all.second += one.seconds;
+    }
+    for (const auto& [family, seconds] : sums) {
+      if (by_family) add_line(family, seconds.first, seconds.second);
+    }
+    add_line(name, all.first, all.second);
+  };
+  add_unit("a block", units.block(/*is_last=*/false, levels.at(1)), true);
+  add_unit("the last block", units.block(/*is_last=*/true, levels.back()), false);
+  add_unit("the prologue", units.prologue(levels.front()), false);
+  add_unit("the head", units.head(), false);
+  add_unit("the loss", units.loss(), false);
+  return text;
 }
 
 Row measure(const Setup& setup, const CoreRates& rates, const Options& options) {

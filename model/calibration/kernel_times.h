@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/stopwatch.h"
@@ -25,18 +25,24 @@ class KernelTimes {
   std::array<std::array<std::vector<TimedWork>, kKernelFamilies>, 2> times_;
 };
 
-/// Seconds of the best of `runs` calls, after one that counts for nothing: what else the machine does makes any of them
-/// longer, none shorter.
+/// The one in the middle. Best times are seldom seen in a step: the machine's clock and its neighbours vary.
+inline double median_of(std::vector<double> seconds) {
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
+/// Median seconds of `runs` calls, after one that counts for nothing.
 template <class F>
-double best_seconds(int runs, const F& call) {
+double median_seconds(int runs, const F& call) {
   call();
-  double best = std::numeric_limits<double>::infinity();
+  std::vector<double> seconds;
   for (int i = 0; i < runs; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     call();
-    best = std::min(best, seconds_since(begin));
+    seconds.push_back(seconds_since(begin));
   }
-  return best;
+  return median_of(std::move(seconds));
 }
 
 }  // namespace troupe::model

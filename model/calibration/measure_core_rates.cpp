@@ -55,18 +55,18 @@ double reference_rate(at::ScalarType dtype) {
   constexpr std::int64_t kRows = 512, kInner = 1024, kCols = 1024;
   const auto x = at::full({kRows, kInner}, 0.5, dtype), weight = at::full({kCols, kInner}, 0.25, dtype);
   const auto y = at::empty({kRows, kCols}, dtype);
-  return 2.0 * static_cast<double>(kRows * kInner * kCols) / best_seconds(9, [&] { product_out(y, x, weight.t()); });
+  return 2.0 * static_cast<double>(kRows * kInner * kCols) / median_seconds(9, [&] { product_out(y, x, weight.t()); });
 }
 
 void time_optimizer(KernelTimes& times) {
   for (const std::int64_t elements : kElements) {
     const auto count = static_cast<std::size_t>(elements);
     std::vector<float> p(count, 0.1f), m(count, 0.01f), v(count, 0.01f), g(count, 0.02f);
-    times.add(adamw_work(elements), best_seconds(kRuns, [&] { adamw_step(p, m, v, g, 1.0f, 1e-6, 3, {}); }));
+    times.add(adamw_work(elements), median_seconds(kRuns, [&] { adamw_step(p, m, v, g, 1.0f, 1e-6, 3, {}); }));
     double sum = 0;
-    times.add(squares_work(elements), best_seconds(kRuns, [&] { sum += sum_of_squares(g); }));
+    times.add(squares_work(elements), median_seconds(kRuns, [&] { sum += sum_of_squares(g); }));
     times.add(rank_sum_work(2, elements / 2, false),
-              best_seconds(kRuns, [&] { sum_in_rank_order(p.data(), g.data(), 2, elements / 2, sum < 0); }));
+              median_seconds(kRuns, [&] { sum_in_rank_order(p.data(), g.data(), 2, elements / 2, sum < 0); }));
   }
 }
 
@@ -76,7 +76,7 @@ void time_library(at::ScalarType dtype, KernelTimes& times) {
     const auto x = at::full({elements}, 0.5, dtype), y = at::empty({elements}, dtype);
     const auto bytes = static_cast<double>(elements * x.element_size());
     times.add({.family = KernelFamily::serial, .is_bf16 = is_bf16, .bytes = 2 * bytes},
-              best_seconds(kRuns, [&] { y.copy_(x); }));
+              median_seconds(kRuns, [&] { y.copy_(x); }));
   }
 }
 

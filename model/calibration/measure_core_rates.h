@@ -6,10 +6,10 @@ namespace troupe::model {
 
 /// Goes up when what is measured, or how a kernel's time is explained, changes: the program measures again where the
 /// user's cache has rates of another version.
-inline constexpr int kCoreRatesVersion = 1;
+inline constexpr int kCoreRatesVersion = 2;
 
 /// Measures this machine's kernels on `threads` threads, all at once: operations of made-up transformer blocks of four
-/// sizes in f32 and in bf16, the optimizer's passes, LibTorch's copies and recorded operators on one thread, and
+/// sizes in f32 and in bf16, the optimizer's passes, LibTorch's copies on one thread, and
 /// transfers between two ranks. Takes five to ten seconds. Other work on the machine makes the rates worse. Leaves the
 /// form of products and the calling thread's numbers of threads as they were; no other thread may multiply matrices
 /// meanwhile.

@@ -9,6 +9,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/threads.h"
+#include "model/calibration/kernel_times.h"
 #include "model/program/operations.h"
 #include "model/program/unit_memory.h"
 #include "model/program/unit_program.h"
@@ -94,9 +95,11 @@ class BoundPass {
       const bool is_bound = value.role != ValueRole::intermediate && value.role != ValueRole::constant;
       const bool is_given = value.role == ValueRole::conditioning && value.index < conditioning.size() &&
                             conditioning[value.index].defined();
-      bound_.push_back(is_given   ? conditioning[value.index]
-                       : is_bound ? at::empty(value.sizes, value.dtype).uniform_(-0.1, 0.1)
-                                  : at::Tensor());
+      bound_.push_back(is_given    ? conditioning[value.index]
+                       : !is_bound ? at::Tensor()
+                       : c10::isIntegralType(value.dtype, /*bool=*/true)
+                           ? at::zeros(value.sizes, value.dtype)
+                           : at::empty(value.sizes, value.dtype).uniform_(-0.1, 0.1));
     }
   }
 
@@ -134,18 +137,19 @@ std::vector<TimedOperation> time_program(const UnitProgram& program, int runs,
   std::array<std::vector<std::vector<double>>, 2> seconds;
   for (std::size_t p = 0; p < passes.size(); ++p) seconds[p].resize(passes[p]->operations.size());
   const auto begin = std::chrono::steady_clock::now();
-  // the first run makes the memory
-  for (int run = 0; run <= runs && (run <= kFewestRuns || seconds_since(begin) < kLongest); ++run) {
-    for (std::size_t p = 0; p < passes.size(); ++p) {
-      const auto of_run = bound[p].run();
-      for (std::size_t i = 0; run > 0 && i < of_run.size(); ++i) seconds[p][i].push_back(of_run[i]);
+  with_team(num_threads(), [&] {
+    // the first run makes the memory
+    for (int run = 0; run <= runs && (run <= kFewestRuns || seconds_since(begin) < kLongest); ++run) {
+      for (std::size_t p = 0; p < passes.size(); ++p) {
+        const auto of_run = bound[p].run();
+        for (std::size_t i = 0; run > 0 && i < of_run.size(); ++i) seconds[p][i].push_back(of_run[i]);
+      }
     }
-  }
+  });
   std::vector<TimedOperation> timed;
   for (std::size_t p = 0; p < passes.size(); ++p) {
     for (std::size_t i = 0; i < seconds[p].size(); ++i) {
-      TimedOperation& one =
-          timed.emplace_back(TimedOperation{{}, *std::min_element(seconds[p][i].begin(), seconds[p][i].end())});
+      TimedOperation& one = timed.emplace_back(TimedOperation{{}, median_of(seconds[p][i])});
       passes[p]->operations[i]->add_work(program.graph(), one.work);
     }
   }

@@ -21,7 +21,7 @@ struct TimedOperation {
   double seconds = 0;
 };
 
-/// Runs a program forward and backward as the engine does, in planned memory, and times each operation: the best
+/// Runs a program forward and backward as the engine does, in planned memory, and times each operation: the median
 /// of at most `runs`, fewer where they take long. What callers bind has random values. On num_threads().
 /// `conditioning`: those that are defined are bound instead, by their place.
 std::vector<TimedOperation> time_program(const UnitProgram& program, int runs,

@@ -27,9 +27,9 @@ std::vector<double> time_ranks(const Join& join) {
     for (const std::size_t shard : kShards) {
       std::vector<std::byte> own(shard), whole(shard * kRanks);
       bool failed = false;
-      const double best = best_seconds(kTries, [&] { failed = !group->all_gather(whole, own) || failed; });
+      const double median = median_seconds(kTries, [&] { failed = !group->all_gather(whole, own) || failed; });
       if (failed) return;
-      seconds[static_cast<std::size_t>(rank)].push_back(best);
+      seconds[static_cast<std::size_t>(rank)].push_back(median);
     }
   };
   std::thread other(body, 1);

@@ -8,6 +8,7 @@
 #include "kernels/dispatch.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
+#include "model/program/row_slices.h"
 
 namespace troupe::model {
 namespace {
@@ -52,7 +53,7 @@ at::Tensor rows_of(const AttentionPart& part, const at::Tensor& x_BSHD, const at
   const auto joined = joined_rows(scratch, part, x_BSHD);
   std::int64_t row = 0;
   for (const auto& range : part.keys) {
-    joined.narrow(1, row, size_of(range)).copy_(x_BSHD.narrow(1, range.begin, size_of(range)));
+    copy_rows(joined.narrow(1, row, size_of(range)), x_BSHD.narrow(1, range.begin, size_of(range)));
     row += size_of(range);
   }
   return joined;
@@ -93,7 +94,7 @@ void add_parts(const AttentionShape& shape, KernelFamily family, const Value& q,
                     .heads = samples * shape.heads});
     if (part.keys.size() == 1) continue;
     const auto ranges = static_cast<double>(part.keys.size());
-    work.push_back({.family = KernelFamily::serial,
+    work.push_back({.family = KernelFamily::elementwise,
                     .is_bf16 = is_bf16,
                     .bytes = 2 * row_bytes * static_cast<double>(keys) / ranges,
                     .calls = passes * ranges});
@@ -120,7 +121,7 @@ class AttentionGradientOperation final : public Operation {
     const auto& lse = tensor_of(values, v_.lse);
     const bool whole = shape_.parts.size() == 1 && shape_.parts[0].keys.size() == 1 &&
                        count_keys(shape_.parts[0]) == k.size(1) && !shape_.copies_value(shape_.parts[0]);
-    if (!whole) dk.zero_(), dv.zero_();
+    if (!whole) clear_rows(dk), clear_rows(dv);
     for (const auto& part : shape_.parts) {
       const auto begin = part.queries.begin, count = size_of(part.queries);
       const auto dout_part = dout.narrow(1, begin, count), dq_part = dq.narrow(1, begin, count);
@@ -145,8 +146,8 @@ class AttentionGradientOperation final : public Operation {
       gradients(joined_dk, joined_dv, false);
       std::int64_t row = 0;
       for (const auto& range : part.keys) {
-        dk.narrow(1, range.begin, size_of(range)).add_(joined_dk.narrow(1, row, size_of(range)));
-        dv.narrow(1, range.begin, size_of(range)).add_(joined_dv.narrow(1, row, size_of(range)));
+        add_rows(dk.narrow(1, range.begin, size_of(range)), joined_dk.narrow(1, row, size_of(range)));
+        add_rows(dv.narrow(1, range.begin, size_of(range)), joined_dv.narrow(1, row, size_of(range)));
         row += size_of(range);
       }
     }
@@ -156,7 +157,7 @@ class AttentionGradientOperation final : public Operation {
     const Value& dk = graph.value(v_.dk);
     // keys and values are set to zero and joined, and their gradients added back
     if (shape_.parts.size() > 1) {
-      work.push_back({.family = KernelFamily::serial, .bytes = static_cast<double>(dk.bytes()), .calls = 2});
+      work.push_back({.family = KernelFamily::elementwise, .bytes = static_cast<double>(dk.bytes()), .calls = 2});
     }
     add_parts(shape_, KernelFamily::attention_gradient, graph.value(v_.q), 5, work);
   }

@@ -10,6 +10,7 @@
 #include "kernels/threads.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
+#include "model/program/row_slices.h"
 #include "model/program/table_gradient.h"
 
 namespace troupe::model {
@@ -177,15 +178,12 @@ class TakeRowsOperation final : public Operation {
     const at::NoGradGuard no_grad;
     const auto &all = tensor_of(values, all_), &taken = tensor_of(values, taken_);
     // rows that were not taken have no gradient
-    if (back_) all.zero_();
+    if (back_) clear_rows(all);
     std::int64_t row = 0;
     for (const auto& range : ranges_) {
       const auto count = range.end - range.begin;
       const auto there = all.narrow(1, range.begin, count), here = taken.narrow(1, row, count);
-      if (back_)
-        there.copy_(here);
-      else
-        here.copy_(there);
+      copy_rows(back_ ? there : here, back_ ? here : there);
       row += count;
     }
   }
@@ -194,12 +192,13 @@ class TakeRowsOperation final : public Operation {
     const Value &all = graph.value(all_), &taken = graph.value(taken_);
     const auto ranges = static_cast<double>(ranges_.size());
     const bool is_bf16 = all.dtype == at::kBFloat16;
-    work.push_back({.family = KernelFamily::serial,
+    work.push_back({.family = KernelFamily::elementwise,
                     .is_bf16 = is_bf16,
                     .bytes = 2 * static_cast<double>(taken.bytes()) / ranges,
                     .calls = ranges});
     if (back_)
-      work.push_back({.family = KernelFamily::serial, .is_bf16 = is_bf16, .bytes = static_cast<double>(all.bytes())});
+      work.push_back(
+          {.family = KernelFamily::elementwise, .is_bf16 = is_bf16, .bytes = static_cast<double>(all.bytes())});
   }
 
   void differentiate(GradientBuilder& gradients) const override {
@@ -227,9 +226,8 @@ class JoinRowsOperation final : public Operation {
     std::int64_t row = 0;
     for (const auto& piece : pieces_) {
       auto& from = taken[piece.from];
-      tensor_of(values, all_)
-          .narrow(1, row, piece.rows)
-          .copy_(tensor_of(values, piece.from).narrow(1, from, piece.rows));
+      copy_rows(tensor_of(values, all_).narrow(1, row, piece.rows),
+                tensor_of(values, piece.from).narrow(1, from, piece.rows));
       from += piece.rows, row += piece.rows;
     }
   }
@@ -237,7 +235,7 @@ class JoinRowsOperation final : public Operation {
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
     const Value& all = graph.value(all_);
     const auto calls = static_cast<double>(pieces_.size());
-    work.push_back({.family = KernelFamily::serial,
+    work.push_back({.family = KernelFamily::elementwise,
                     .is_bf16 = all.dtype == at::kBFloat16,
                     .bytes = 2 * static_cast<double>(all.bytes()) / calls,
                     .calls = calls});
