@@ -38,9 +38,9 @@ void run_parts(std::int64_t parts, int threads, void (*body)(const void* context
                const void* context);
 
 /// Calls body(context) once on this thread while `threads` - 1 others stand by for its run_parts (kernels/team.h), so
-/// that a short piece of work need not wait until they have woken. For work of many pieces, milliseconds long: to gather
-/// the threads costs what one run_parts costs otherwise. Inside, LibTorch has one thread wherever it is called. Throws
-/// what body throws. On one thread, and where the caller is in a part or a team already, it is a plain call.
+/// that a short piece of work need not wait until they have woken. For work of many pieces, milliseconds long: to
+/// gather the threads costs what one run_parts costs otherwise. Inside, LibTorch has one thread wherever it is called.
+/// Throws what body throws. On one thread, and where the caller is in a part or a team already, it is a plain call.
 void with_team(int threads, void (*body)(const void* context), const void* context);
 
 /// with_team with body().

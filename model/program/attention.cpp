@@ -50,7 +50,7 @@ at::Tensor joined_rows(const at::Tensor& scratch, const AttentionPart& part, con
 /// The part's rows of x_BSHD: a view of one range, or a copy of several in the scratch.
 at::Tensor rows_of(const AttentionPart& part, const at::Tensor& x_BSHD, const at::Tensor& scratch) {
   if (part.keys.size() == 1) return x_BSHD.narrow(1, part.keys[0].begin, size_of(part.keys[0]));
-  const auto joined = joined_rows(scratch, part, x_BSHD);
+  auto joined = joined_rows(scratch, part, x_BSHD);
   std::int64_t row = 0;
   for (const auto& range : part.keys) {
     copy_rows(joined.narrow(1, row, size_of(range)), x_BSHD.narrow(1, range.begin, size_of(range)));

@@ -28,9 +28,9 @@ Matrix rows_matrix(const Graph& graph, ValueId id) {
 }
 
 /// Of a weight or its gradient.
-Matrix weight_matrix(const Graph& graph, ValueId id, WeightLayout layout) {
+Matrix weight_matrix(const Graph& graph, ValueId id, LinearLayout layout) {
   const Value& value = graph.value(id);
-  const auto edge = layout == WeightLayout::out_in ? value.sizes.front() : value.numel() / value.sizes.back();
+  const auto edge = layout == LinearLayout::out_in ? value.sizes.front() : value.numel() / value.sizes.back();
   return {id, {edge, value.numel() / edge}};
 }
 
@@ -49,8 +49,7 @@ KernelWork pass_over(const Value& product, const Value& y) {
           .bytes = static_cast<double>(product.bytes() + y.bytes())};
 }
 
-/// out = a b, a b^T or a^T b, as `form` says, rounded to out's dtype. Matrices are [first, the rest] of a weight or its
-/// gradient, [the rest, last] of others.
+/// out = a b, a b^T or a^T b, as `form` says, rounded to out's dtype.
 class ProductOperation final : public Operation {
  public:
   ProductOperation(const Matrix& a, const Matrix& b, KernelFamily form, ValueId scratch, const Matrix& out)
@@ -99,7 +98,7 @@ class SumRowsOperation final : public Operation {
 
 struct LinearValues {
   ValueId x, weight, bias, x_operand, weight_operand, scratch, y;
-  WeightLayout layout;
+  LinearLayout layout;
 };
 
 class LinearOperation final : public Operation {
@@ -159,7 +158,7 @@ class LinearOperation final : public Operation {
   }
 
  private:
-  bool has_out_rows() const { return v_.layout == WeightLayout::out_in; }
+  bool has_out_rows() const { return v_.layout == LinearLayout::out_in; }
   static void record_product(GradientBuilder& gradients, const Matrix& a, const Matrix& b, KernelFamily form,
                              const Matrix& out) {
     const auto scratch = product_scratch(gradients.graph(), a.id, out.id);
@@ -172,10 +171,10 @@ class LinearOperation final : public Operation {
 
 }  // namespace
 
-ValueId record_linear(Graph& graph, ValueId x, ValueId weight, ValueId bias, WeightLayout layout) {
+ValueId record_linear(Graph& graph, ValueId x, ValueId weight, ValueId bias, LinearLayout layout) {
   LinearValues v{x, weight, bias, graph.operand(x), graph.operand(weight), kNoValue, kNoValue, layout};
   auto sizes = graph.value(x).sizes;
-  sizes.back() = weight_matrix(graph, weight, layout).sizes[layout == WeightLayout::out_in ? 0 : 1];
+  sizes.back() = weight_matrix(graph, weight, layout).sizes[layout == LinearLayout::out_in ? 0 : 1];
   v.y = graph.add_intermediate(sizes, graph.value(x).dtype);
   v.scratch = product_scratch(graph, v.x_operand, v.y);
   graph.add(std::make_unique<LinearOperation>(graph, v));

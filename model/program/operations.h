@@ -15,13 +15,13 @@ namespace troupe::model {
 // and of docs/precision.md: an operation acts on what the one before it rounded.
 
 /// How a linear layer's weight lies: [out, in], whatever axes `in` has, or [in, out] behind axes of length one.
-enum class WeightLayout : std::uint8_t { out_in, in_out };
+enum class LinearLayout : std::uint8_t { out_in, in_out };
 
-/// y = x W^T + b, or x W + b for in_out: x [..., in], bias of `out` values or kNoValue (kernels/linear.h). The gradients
-/// of weight and bias are f32 sums that are not rounded; in the widened form (kernels/product.h) operands are converted
-/// in scratch.
+/// y = x W^T + b, or x W + b for in_out: x [..., in], bias of `out` values or kNoValue (kernels/linear.h). The
+/// gradients of weight and bias are f32 sums that are not rounded; in the widened form (kernels/product.h) operands are
+/// converted in scratch.
 ValueId record_linear(Graph& graph, ValueId x, ValueId weight, ValueId bias,
-                      WeightLayout layout = WeightLayout::out_in);
+                      LinearLayout layout = LinearLayout::out_in);
 
 /// LN(x) * factor[row] + shift[row] (kernels/modulated_norm.h): x [B, N, d]; factor and shift [B, R, d] with
 /// `table_row`, i32 [N], or [d] for all rows and `table_row` undefined.

@@ -13,8 +13,8 @@ namespace troupe::model {
 /// Programs by what they depend on, each recorded once. Any thread.
 class ProgramCache {
  public:
-  /// The program of that graph, differentiated so, at that level. `key`: all that the graph depends on, as text; `record`
-  /// makes the graph when it is new.
+  /// The program of that graph, differentiated so, at that level. `key`: all that the graph depends on, as text;
+  /// `record` makes the graph when it is new.
   std::shared_ptr<const UnitProgram> find(const std::string& key, const Differentiated& differentiated,
                                           RecomputeLevel level, const std::function<Graph()>& record);
 

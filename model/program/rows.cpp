@@ -130,7 +130,7 @@ class ModulationGradientOperation final : public Operation {
 class ModulationOperation final : public Operation {
  public:
   ModulationOperation(ValueId base, ValueId rows, std::vector<ValueId> tables, std::vector<bool> plus_one)
-      : Operation({base, rows}, tables), base_(base), rows_(rows), plus_one_(std::move(plus_one)) {}
+      : Operation({base, rows}, std::move(tables)), base_(base), rows_(rows), plus_one_(std::move(plus_one)) {}
 
   void run(ValueTensors values) const override {
     const at::NoGradGuard no_grad;

@@ -18,14 +18,15 @@
 namespace troupe::model {
 
 /// The memory of the programs of a network's units: one workspace, since units run one after the other, a stash for
-/// each place (a unit, and behind the last one the loss), and two input gradients, for even and odd places in turn. Grows to the largest program that
-/// asks and is used step after step: once warm, nothing is allocated. Values live until the next run that writes them;
-/// tensors keep the memory alive that they lie in. One thread at a time, but for stash_out and stash_in.
+/// each place (a unit, and behind the last one the loss), and two input gradients, for even and odd places in turn.
+/// Grows to the largest program that asks and is used step after step: once warm, nothing is allocated. Values live
+/// until the next run that writes them; tensors keep the memory alive that they lie in. One thread at a time, but for
+/// stash_out and stash_in.
 class UnitMemory {
  public:
   UnitMemory() = default;
-  /// Places 1 to `blocks` share `slots` stashes (0: each has its own), place p has stash p mod slots; what a place keeps
-  /// lies in `folder` meanwhile (device::Device::allocate_behind). `device` outlives the memory.
+  /// Places 1 to `blocks` share `slots` stashes (0: each has its own), place p has stash p mod slots; what a place
+  /// keeps lies in `folder` meanwhile (device::Device::allocate_behind). `device` outlives the memory.
   UnitMemory(int blocks, int slots, device::Device& device, std::string folder);
 
   /// The tensors of the pass' values at `place`, by id, made when first asked for; those of bound values are the

@@ -29,7 +29,7 @@ ValueId LayerRecorder::linear(const std::string& name, ValueId x) {
 }
 
 ValueId LayerRecorder::category_linear(const std::string& name, ValueId x) {
-  return record_linear(graph_, x, parameter(name + ".W"), parameter(name + ".b"), WeightLayout::in_out);
+  return record_linear(graph_, x, parameter(name + ".W"), parameter(name + ".b"), LinearLayout::in_out);
 }
 
 ValueId LayerRecorder::layer_norm(const std::string& name, ValueId x, double eps) {

@@ -19,7 +19,8 @@ struct UnitKernels {
 };
 
 /// Of every unit of training_units(config), its program's (model/wan/planned_units.h); the head's are its loss's too.
-/// `levels` as EngineOptions::recompute. In the form of products that this process has. Throws c10::Error, as training_units does.
+/// `levels` as EngineOptions::recompute. In the form of products that this process has. Throws c10::Error, as
+/// training_units does.
 std::vector<UnitKernels> unit_kernels(const ModelConfig& config, const WindowConfig& window, at::ScalarType dtype,
                                       std::int64_t samples, std::span<const RecomputeLevel> levels);
 

@@ -54,7 +54,7 @@ TEST(ProgramOperationsTest, LinearOfAWeightThatLiesInputsFirst) {
                {},
                {{"w", draw({1, 7, 4}, 1)}, {"b", draw({1, 4}, 2)}, {"p", draw({3, 2, 1, 2}, 3)}},
                [](Graph& g, ValueId x, const auto&, auto& p) {
-                 const auto y = record_linear(g, x, p["w"], p["b"], WeightLayout::in_out);
+                 const auto y = record_linear(g, x, p["w"], p["b"], LinearLayout::in_out);
                  return record_linear(g, y, p["p"], kNoValue);
                },
                [](const at::Tensor& x, const auto&, auto& p) {
