@@ -41,7 +41,7 @@ class TextFeatureCache {
 
 /// From collated samples to the batch's conditioning: the frozen encoders and the codec, without gradients.
 ///
-/// Not thread-safe; the learner's thread calls it. Results own their memory.
+/// Not thread-safe: one thread at a time. Results own their memory.
 class FeatureEncoder {
  public:
   static constexpr std::int64_t kDefaultCacheBytes = std::int64_t{512} << 20;

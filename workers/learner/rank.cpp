@@ -1,7 +1,5 @@
 #include "workers/learner/rank.h"
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,11 +7,11 @@
 
 #include "base/log.h"
 #include "base/trace.h"
-#include "kernels/threads.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/learner/base_writer.h"
 #include "workers/learner/engine_options.h"
 #include "workers/learner/initial_state.h"
+#include "workers/learner/rank_thread.h"
 
 namespace troupe::workers {
 
@@ -86,12 +84,7 @@ void LearnerRank::stop() {
 }
 
 void LearnerRank::run() {
-  // LibTorch's own operators stay on one thread, on which alone their sums have one order
-  at::set_num_threads(1);
-  kernels::set_num_threads(setup_.threads);
-  // The moments of a parameter that gets no more gradient decay into subnormal numbers and stay there; arithmetic on
-  // them is many times slower.
-  at::Context::setFlushDenormal(true);
+  begin_rank_thread(setup_.threads);
   while (true) {
     GroupPlan plan;
     {

@@ -32,8 +32,9 @@ LearnerRole::LearnerRole(Setup setup, IoLoop* loop, MakeTrainer make_trainer, Ou
     : setup_(std::move(setup)), loop_(loop), make_trainer_(std::move(make_trainer)), outbox_(std::move(outbox)) {}
 
 LearnerRole::~LearnerRole() {
-  rank_.reset();  // joins the thread that uses everything below
-  // Consumers first: their callbacks reach the feed.
+  rank_.reset();     // joins the thread that uses everything below
+  trainer_.reset();  // a thread of its own may read slots of the consumers
+  // Consumers before the feed, which their callbacks reach.
   while (!consumers_.empty()) consumers_.pop_back();
 }
 

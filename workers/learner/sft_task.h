@@ -34,6 +34,7 @@ class SftTask final : public TrainingTask {
   /// The two parts of the flow-matching loss: video (dynamics) and action.
   std::vector<std::string> metrics() const override { return {"dynamics_loss", "action_loss"}; }
   Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) override;
+  bool runs_encoders() const override { return features_ != nullptr; }
   Result<void> draw_labels(const std::vector<Feed::Sample>& samples, Batch& batch) const override;
   Result<Batch> eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) override;
   /// Writes `true_frames`, `predicted_frames` u8 [T,H,W,3] and `true_actions`, `predicted_actions` f32 [A, used

@@ -50,10 +50,49 @@ SftTrainer::SftTrainer(LearnerSetup setup, const BatchPlan& batch, std::unique_p
 EngineOptions SftTrainer::engine_options() const { return job_engine_options(setup_.config, setup_.run_dir); }
 
 Result<void> SftTrainer::begin(const TrainerSession& session) {
+  // What it made or still waits for is of the group before, and nobody may wait for a feed that starts.
+  ahead_.reset();
   session_ = session;
   has_update_ = has_curvature_ = false;
   feed_.start(session.plan.fence, session.plan.resume_step, session.plan.num_eval);
+  ahead_.emplace(ahead_options());
   return {};
+}
+
+BatchAhead::Options SftTrainer::ahead_options() {
+  return {.name = setup_.actor + " ahead",
+          .threads = task_->runs_encoders() ? setup_.threads : 1,
+          .make = [this](const BatchAhead::Place& place,
+                         BatchAhead::Clock::time_point since) { return make(place, since); },
+          .cancel = [this] { feed_.cancel("batches are made anew"); }};
+}
+
+Result<BatchAhead::MicroBatch> SftTrainer::make(const BatchAhead::Place& place,
+                                                BatchAhead::Clock::time_point since) const {
+  BatchAhead::MicroBatch batch;
+  TROUPE_ASSIGN(batch.samples, feed_.take(place.step, place.micro, session_.step_timeout, since));
+  batch.arrived = BatchAhead::Clock::now();
+  TROUPE_ASSIGN(batch.inputs, task_->train_batch(batch.samples));
+  return batch;
+}
+
+Result<BatchAhead::MicroBatch> SftTrainer::take(const BatchAhead::Place& place,
+                                                const std::optional<BatchAhead::Place>& next, StepOutcome& outcome) {
+  const auto begin = BatchAhead::Clock::now();
+  TROUPE_ASSIGN(auto batch, ahead_->take(place, next));
+  const auto arrived = std::max(batch.arrived, begin);
+  outcome.stall_seconds += Seconds(arrived - begin).count();
+  outcome.compute_seconds += seconds_since(arrived);
+  return batch;
+}
+
+std::optional<BatchAhead::Place> SftTrainer::first_after(std::int64_t step, bool finish_requested) const {
+  const std::int64_t next = step + 1, every = setup_.config.eval.every;
+  const bool is_last = finish_requested || next == setup_.config.training.steps;
+  // Held-out samples are encoded by the same networks, one after the other.
+  const bool evaluates_first = evaluates() && next % every == 0;
+  if (is_last || evaluates_first) return std::nullopt;
+  return BatchAhead::Place{.step = next, .micro = 0};
 }
 
 Result<void> SftTrainer::check_samples(const std::vector<Feed::Sample>& samples) const {
@@ -78,16 +117,15 @@ Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, s
   std::vector<double> sums(metrics_.size(), 0.0);
   consumed.clear();
   for (std::int64_t micro = 0; micro < batch_.accumulation; ++micro) {
-    auto begin = std::chrono::steady_clock::now();
-    TROUPE_ASSIGN(const auto samples, feed_.take(step, micro, session_.step_timeout));
-    outcome.stall_seconds += seconds_since(begin);
+    const auto next = micro + 1 < batch_.accumulation ? BatchAhead::Place{.step = step, .micro = micro + 1}
+                                                      : first_after(step, finish_requested);
+    TROUPE_ASSIGN(const auto batch, take({.step = step, .micro = micro}, next, outcome));
     TROUPE_TRY(fault_point("learner.step", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step)));
-    begin = std::chrono::steady_clock::now();
-    TROUPE_ASSIGN(const Batch inputs, task_->train_batch(samples));
-    TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(inputs, weight, micro == 0));
+    const auto begin = std::chrono::steady_clock::now();
+    TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(batch.inputs, weight, micro == 0));
     outcome.compute_seconds += seconds_since(begin);
     for (std::size_t i = 0; i < metrics_.size(); ++i) sums[i] += weight * metric(result, metrics_[i]);
-    consumed.insert(consumed.end(), samples.begin(), samples.end());
+    consumed.insert(consumed.end(), batch.samples.begin(), batch.samples.end());
   }
   sums.push_back(session_.engine->counts().whole_steps);
   sums.push_back(session_.engine->counts().curvature);
@@ -107,14 +145,12 @@ Result<void> SftTrainer::estimate_curvature(std::int64_t step, StepOutcome& outc
   const std::int64_t micros = std::min(sophia.curvature_batch, batch_.accumulation);
   const auto all = static_cast<double>(micros * session_.plan.world);
   for (std::int64_t micro = 0; micro < micros; ++micro) {
-    auto begin = std::chrono::steady_clock::now();
-    // the feed keeps them until the step is committed
-    TROUPE_ASSIGN(const auto samples, feed_.take(step, micro, session_.step_timeout));
-    outcome.stall_seconds += seconds_since(begin);
-    begin = std::chrono::steady_clock::now();
-    TROUPE_ASSIGN(Batch inputs, task_->train_batch(samples));
-    TROUPE_TRY(task_->draw_labels(samples, inputs));
-    TROUPE_TRY(session_.engine->accumulate(inputs, 1.0 / all, micro == 0));
+    // the step itself takes them once more: the feed keeps them until it is committed
+    const std::int64_t next = micro + 1 < micros ? micro + 1 : 0;
+    TROUPE_ASSIGN(auto batch, take({.step = step, .micro = micro}, BatchAhead::Place{step, next}, outcome));
+    const auto begin = std::chrono::steady_clock::now();
+    TROUPE_TRY(task_->draw_labels(batch.samples, batch.inputs));
+    TROUPE_TRY(session_.engine->accumulate(batch.inputs, 1.0 / all, micro == 0));
     outcome.compute_seconds += seconds_since(begin);
   }
   TROUPE_ASSIGN(const auto vote, session_.engine->vote({}, {}));

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "placement/plan.h"
+#include "workers/learner/batch_ahead.h"
 #include "workers/learner/task.h"
 #include "workers/learner/trainer.h"
 #include "workers/stream/feed.h"
@@ -19,6 +21,10 @@ namespace troupe::workers {
 /// could not be made counts nothing and is reported as the event "void_sample" (data.bad_sample skip), or is an
 /// error: data_loss; one that is quarantined counts nothing either way. BadClip names the video that was the cause,
 /// where it was one.
+///
+/// While a micro-batch runs through the engine, the next one is taken from the feed and made on a thread of its own
+/// (BatchAhead), across steps too, but none before an evaluation nor behind the last step: samples become batches in
+/// the order in which the rank needs them.
 ///
 /// With optimizer.name sophia, every `every` steps the first micro-batches of the step are run once more before it,
 /// with labels drawn from the model, and their gradient g refreshes the curvature h by M g^2, M micro-batches over all
@@ -47,6 +53,14 @@ class SftTrainer final : public Trainer {
   void cancel(const std::string& why) override { feed_.cancel(why); }
 
  private:
+  BatchAhead::Options ahead_options();
+  /// On one of two threads. Errors: those of Feed::take and TrainingTask::train_batch.
+  Result<BatchAhead::MicroBatch> make(const BatchAhead::Place& place, BatchAhead::Clock::time_point since) const;
+  /// BatchAhead::take, whose time it counts as waiting for samples or as work.
+  Result<BatchAhead::MicroBatch> take(const BatchAhead::Place& place, const std::optional<BatchAhead::Place>& next,
+                                      StepOutcome& outcome);
+  /// The first micro-batch after `step`; none where something else comes before it.
+  std::optional<BatchAhead::Place> first_after(std::int64_t step, bool finish_requested) const;
   /// One attempt at the step: takes, accumulates and votes. `consumed` is what it took, in order of position.
   Result<StepVote> compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
                            StepOutcome& outcome);
@@ -71,6 +85,8 @@ class SftTrainer final : public Trainer {
   TrainerSession session_;
   /// Since begin(): an update has been counted, and a curvature estimated.
   bool has_update_ = false, has_curvature_ = false;
+  // From begin() on. Last: its thread uses what is above.
+  std::optional<BatchAhead> ahead_;
 };
 
 }  // namespace troupe::workers

@@ -12,7 +12,8 @@
 namespace troupe::workers {
 
 /// What a pipeline gives the learner: the network, and how samples become its batches. SftTrainer works with any of
-/// them: SftTask (DreamZero), ImitationTask (behaviour cloning). Used by the rank's thread only.
+/// them: SftTask (DreamZero), ImitationTask (behaviour cloning). Used by one thread at a time, but for train_batch,
+/// which makes the next micro-batch beside network(), metrics() and draw_labels().
 class TrainingTask {
  public:
   /// Runs the network without gradients on every rank at once; all ranks must call it with batches of the same shapes.
@@ -26,6 +27,8 @@ class TrainingTask {
   /// One micro-batch. A sample with a void_reason gets weight 0. Noise and timesteps depend on (seed, position)
   /// alone. Errors are those of the step (Trainer::step).
   virtual Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) = 0;
+  /// Whether that runs frozen networks, which have work for all threads of a rank.
+  virtual bool runs_encoders() const { return false; }
   /// Makes of a train batch one whose loss is that of labels drawn from the model, for an estimate of the curvature
   /// (model/loss/sampled_label.h). Draws depend on (seed, position) alone. Errors: failed_precondition for a task whose
   /// loss is no sum of squared errors.

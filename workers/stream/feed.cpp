@@ -11,7 +11,6 @@
 namespace troupe::workers {
 
 namespace {
-using Clock = std::chrono::steady_clock;
 /// Producers that may die of one item.
 constexpr std::size_t kDeathsOfOneItem = 2;
 }  // namespace
@@ -319,11 +318,12 @@ Error Feed::missing(const SampleKey& key, std::chrono::milliseconds deadline) co
 }
 
 template <class Ready>
-Result<void> Feed::wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline) {
+Result<void> Feed::wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline,
+                        Clock::time_point since) {
   const Span span("wait for items", SpanKind::wait);
   std::unique_lock lock(mutex_);
   const auto begin = Clock::now();
-  const auto until = begin + deadline;
+  const auto until = since + deadline;
   while (cancelled_.empty() && !ready()) {
     if (Clock::now() >= until) {
       for (const SampleKey& key : keys) {
@@ -340,8 +340,8 @@ Result<void> Feed::wait(Ready ready, const std::vector<SampleKey>& keys, std::ch
   return {};
 }
 
-Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t micro,
-                                             std::chrono::milliseconds deadline) {
+Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t micro, std::chrono::milliseconds deadline,
+                                             Clock::time_point since) {
   std::vector<SampleKey> keys;
   for (std::int64_t i = 0; i < options_.order.micro_batch; ++i) {
     keys.push_back({Split::train, options_.order.position(step, micro, i)});
@@ -352,7 +352,7 @@ Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t mic
       return entry != entries_.end() && entry->second.ready;
     });
   };
-  TROUPE_TRY(wait(ready, keys, deadline));
+  TROUPE_TRY(wait(ready, keys, deadline, since));
   std::lock_guard lock(mutex_);
   std::vector<Sample> samples;
   for (const SampleKey& key : keys) {

@@ -25,9 +25,10 @@ namespace troupe::workers {
 /// (docs/channels.md#a-slot). A sample of which two producers died counts as one that cannot be made, without lanes. In
 /// reinforcement learning samples are trajectories, producers are rollout workers, and a step of RankOrder is a round.
 ///
-/// Thread-safe: the rank's thread takes and releases, channel threads report items, the shell reports lost producers.
+/// Thread-safe: the rank's threads take and release, channel threads report items, the shell reports lost producers.
 class Feed {
  public:
+  using Clock = std::chrono::steady_clock;
   struct Options {
     RankOrder order;
     /// Steps of the job: positions of later steps are never granted.
@@ -79,9 +80,11 @@ class Feed {
   /// Grants nothing meanwhile.
   void cancel(const std::string& why);
 
-  /// The samples of micro-batch `micro` (0-based within this rank) of `step`, in order. Blocks.
+  /// The samples of micro-batch `micro` (0-based within this rank) of `step`, in order; any number of times before
+  /// release() of the step. Blocks until `deadline` after `since`, from when on somebody has waited for them.
   /// Errors: deadline_exceeded (names the first missing position and who owes it), aborted.
-  Result<std::vector<Sample>> take(std::int64_t step, std::int64_t micro, std::chrono::milliseconds deadline);
+  Result<std::vector<Sample>> take(std::int64_t step, std::int64_t micro, std::chrono::milliseconds deadline,
+                                   Clock::time_point since = Clock::now());
   /// A held-out sample by its index; copied out of the arena on arrival. Blocks. Errors: as take().
   Result<Sample> take_eval(std::int64_t index, std::chrono::milliseconds deadline);
   /// The step has committed (or was voided): its slots, and those of all earlier steps, may be filled again.
@@ -113,7 +116,7 @@ class Feed {
     std::string producer;
     /// Grants in their order.
     std::uint64_t serial = 0;
-    std::chrono::steady_clock::time_point granted_at;
+    Clock::time_point granted_at;
     bool ready = false;
     bool reported_stuck = false;
     // Given out by take(): its bytes are being read.
@@ -159,7 +162,8 @@ class Feed {
   // deadline_exceeded that names the position, its producer and how many are connected.
   Error missing(const SampleKey& key, std::chrono::milliseconds deadline) const;
   template <class Ready>
-  Result<void> wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline);
+  Result<void> wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline,
+                    Clock::time_point since = Clock::now());
   // Calls on_stuck_ for items under way longer than item_deadline; unlocks meanwhile.
   void report_stuck(const std::vector<SampleKey>& keys, std::unique_lock<std::mutex>& lock);
 
