@@ -11,6 +11,7 @@
 #include "app/eval_episodes_command.h"
 #include "app/exit_code.h"
 #include "base/file_io.h"
+#include "workers/checkpoint/frozen_base.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/evaluate/checkpoint_evaluation.h"
 #include "workers/inference/policy/find_checkpoint.h"
@@ -67,12 +68,14 @@ void renew_page(const CheckpointPlace& place) {
     fmt::print(stderr, "warning: report.html is not renewed: {}\n", written.error().message());
 }
 
-/// Reads the checkpoint, what its job names and the recordings; writes the run's folder or --out.
+/// Reads the checkpoint with its base, what its job names and the recordings; writes the run's folder or --out.
 SandboxRules rules_of(const EvalOptions& options, const CheckpointPlace& place) {
   SandboxRules rules{.readable = {place.folder}};
   if (!options.data.empty()) allow_dataset(rules, options.data);
   if (const auto manifest = read_manifest(place.folder)) {
     allow_named(rules, manifest->config);
+    if (const auto base = base_folder(place.folder, *manifest); base && !manifest->base.empty())
+      rules.readable.push_back(*base);
     if (const auto job = job_of(*manifest, place.folder)) {
       for (const DataSetConfig& set : job->data.sets) allow_dataset(rules, set.path);
     }

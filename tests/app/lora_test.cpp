@@ -81,6 +81,21 @@ TEST_F(LoraRunTest, TheBaseIsWrittenOnceAndEveryCheckpointNamesIt) {
   ASSERT_TRUE(succeeded(troupe({"export", "runs/latest", "--format", "gear", "--out", "gear"})));
 }
 
+TEST_F(LoraRunTest, ACheckpointIsServedAndEvaluatedOnItsBaseWhereverBothLie) {
+  ASSERT_TRUE(succeeded(run_small(lora() + Words{"training.steps=4", "checkpoint.interval=2"})));
+  const std::filesystem::path copy = dir_ / "copy";
+  std::filesystem::create_directories(copy);
+  std::filesystem::copy(checkpoints() / "step_000004", copy / "step_000004", std::filesystem::copy_options::recursive);
+  std::filesystem::copy(bases().at(0), copy / bases().at(0).filename(), std::filesystem::copy_options::recursive);
+  std::filesystem::rename(bases().at(0), dir_ / "elsewhere");
+  const std::string checkpoint = copy / "step_000004";
+  expect_end(troupe({"serve", checkpoint, "--once-selftest", "--steps", "2"}), 0, {"self-test ok"});
+  expect_end(troupe({"eval", checkpoint, "--open-loop", "--data", "data", "--windows", "1", "--steps", "2", "--out",
+                     "evaluated"}),
+             0);
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "evaluated/eval.json"));
+}
+
 TEST_F(LoraRunTest, WithoutItsBaseNothingGoesOnAndTheFolderIsNamed) {
   ASSERT_TRUE(succeeded(run_small(lora() + Words{"training.steps=4", "checkpoint.interval=2"})));
   const auto base = bases().at(0);
@@ -93,6 +108,9 @@ TEST_F(LoraRunTest, WithoutItsBaseNothingGoesOnAndTheFolderIsNamed) {
   fails_on_the_base(troupe({"export", "runs/latest", "--out", "weights"}));
   fails_on_the_base(troupe({"verify", "runs/latest"}));
   fails_on_the_base(run_small(again));
+  const std::string checkpoint = checkpoints() / "step_000004";
+  fails_on_the_base(troupe({"serve", checkpoint, "--once-selftest"}));
+  fails_on_the_base(troupe({"eval", checkpoint, "--open-loop", "--data", "data", "--windows", "1"}));
   std::filesystem::rename(dir_ / "elsewhere", base);
   flip_byte(base / "rank-00000-of-00002.safetensors", 20'000);
   fails_on_the_base(troupe({"export", "runs/latest", "--out", "weights"}));

@@ -149,6 +149,14 @@ std::string base_tmp_folder(const std::string& folder, std::uint64_t fence) {
   return fmt::format("{}/{}{}", folder, kUnfinished, to_hex(fence));
 }
 
+Result<std::string> base_folder(const std::string& checkpoint, const Manifest& manifest) {
+  std::error_code error;
+  // `checkpoint` may be a link such as latest
+  const fs::path real = fs::canonical(checkpoint, error);
+  if (error) return file_error(checkpoint, "cannot be resolved", error.value());
+  return (real.parent_path() / (std::string(kPrefix) + manifest.base)).string();
+}
+
 ShardFiles::Layout base_layout(const std::vector<ManifestUnit>& units, std::int64_t world, const std::string& dtype) {
   ShardFiles::Layout layout{.world = world, .units = {}};
   for (const ManifestUnit& unit : units) {
@@ -206,11 +214,7 @@ Error base_error(const std::string& folder, const Error& cause) {
 }  // namespace
 
 Result<FrozenBase> FrozenBase::open(const std::string& checkpoint, const Manifest& manifest) {
-  std::error_code error;
-  // `checkpoint` may be a link such as latest
-  const fs::path real = fs::canonical(checkpoint, error);
-  if (error) return file_error(checkpoint, "cannot be resolved", error.value());
-  const std::string folder = (real.parent_path() / (std::string(kPrefix) + manifest.base)).string();
+  TROUPE_ASSIGN(const std::string folder, base_folder(checkpoint, manifest));
   const auto open_files = [&]() -> Result<ShardFiles> {
     TROUPE_ASSIGN(const BaseManifest base, read_base(folder, manifest.base));
     TROUPE_TRY(check_sizes(folder, base.files));

@@ -19,6 +19,10 @@ namespace troupe::workers {
 /// Path of the folder that the ranks of a group write into.
 std::string base_tmp_folder(const std::string& folder, std::uint64_t fence);
 
+/// Path of the base that a checkpoint names, whether it is there or not: in the folder that holds the checkpoint, links
+/// followed. Errors: those of file_error.
+Result<std::string> base_folder(const std::string& checkpoint, const Manifest& manifest);
+
 /// What a rank's file of a base holds: the masters of the units that are in it. `dtype`: "F32" or "BF16".
 ShardFiles::Layout base_layout(const std::vector<ManifestUnit>& units, std::int64_t world, const std::string& dtype);
 
