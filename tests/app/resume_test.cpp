@@ -56,6 +56,31 @@ TEST_F(ResumeTest, AnAverageMayBeginAndEndWhereARunGoesOn) {
     EXPECT_THAT(events, ::testing::HasSubstr(told));
 }
 
+TEST_F(ResumeTest, ARunWhoseNewestCheckpointIsDamagedGoesOnFromTheOneBefore) {
+  ASSERT_TRUE(succeeded(run_small({"job.run_root=whole"})));
+  ASSERT_TRUE(succeeded(run_small({"training.steps=8", "checkpoint.interval=4"})));
+  const std::string checkpoints = std::filesystem::canonical(dir_ / "runs/latest") / "checkpoints";
+  const auto damage = [&](const std::string& step) {
+    flip_byte(checkpoints + "/" + step + "/rank-00001-of-00002.safetensors", 20'000);
+  };
+  damage("step_000008");
+  expect_end(run_small({"--resume", "auto", "checkpoint.interval=4"}), 0, {"resuming at step 8"},
+             {"the checkpoint of step 8 cannot be read", "rank-00001-of-00002.safetensors", "go back to step 4"});
+  expect_verified(80);
+  EXPECT_TRUE(exported() == exported("whole"));
+  EXPECT_EQ(curve("train/loss"), curve("train/loss", "whole"));
+}
+
+TEST_F(ResumeTest, ARunWhoseOnlyCheckpointIsDamagedBeginsAnew) {
+  ASSERT_TRUE(succeeded(run_small({"job.run_root=whole"})));
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
+  const std::string checkpoint = std::filesystem::canonical(dir_ / "runs/latest/checkpoints/latest");
+  flip_byte(checkpoint + "/rank-00000-of-00002.safetensors", 20'000);
+  expect_end(run_small({"--resume", "auto"}), 0, {"resuming at step 4"}, {"go back to step 0"});
+  expect_verified(80);
+  EXPECT_TRUE(exported() == exported("whole"));
+}
+
 TEST_F(ResumeTest, ACheckpointOfTwoRanksGoesOnOnOneAndOnThree) {
   const std::vector<std::string> batch = {"training.global_batch_size=12"};
   ASSERT_TRUE(succeeded(run_small(batch + std::vector<std::string>{"training.steps=4"})));

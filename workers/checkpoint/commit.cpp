@@ -70,6 +70,11 @@ Result<CheckpointEntry> read_entry(const std::string& directory, std::int64_t st
   return CheckpointEntry{.step = step, .directory = directory, .manifest = std::move(manifest)};
 }
 
+Result<void> compare_files(const std::string& directory, CheckpointCheck check) {
+  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(directory));
+  return check == CheckpointCheck::digests ? reader->verify_digests() : reader->verify_small_files();
+}
+
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("step_{:06d}", step); }
@@ -168,11 +173,10 @@ Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck 
   std::sort(candidates.rbegin(), candidates.rend());
   for (const auto& [step, directory] : candidates) {
     auto entry = read_entry(directory, step);
-    if (entry && check == CheckpointCheck::digests) {
-      auto reader = CheckpointReader::open(directory);
-      auto verified = reader ? (*reader)->verify_digests() : Result<void>(reader.error());
-      if (!verified && verified.error().code() == Errc::failed_precondition) return verified.error();
-      if (!verified) entry = verified.error();
+    if (entry) {
+      const auto compared = compare_files(directory, check);
+      if (!compared && compared.error().code() == Errc::failed_precondition) return compared.error();
+      if (!compared) entry = compared.error();
     }
     if (entry) return entry;
     log::warn("checkpoint {} is passed over: {}", directory, entry.error().message());
@@ -180,17 +184,19 @@ Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck 
   return Error{Errc::not_found, fmt::format("{}: no valid checkpoint among {}", folder, candidates.size())};
 }
 
-Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int64_t step, std::uint64_t fence) {
+Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int64_t step, std::uint64_t fence,
+                                             OnlyCheckpoint only) {
   auto entries = list_checkpoints(folder);
   std::erase_if(entries, [step](const CheckpointEntry& entry) { return entry.step >= step; });
   const std::string name = checkpoint_name(step), damaged = folder + "/" + name;
-  if (entries.empty()) return Error{Errc::not_found, fmt::format("there is none before it in {}", folder)};
-  TROUPE_TRY(move_latest(folder, checkpoint_name(entries.back().step)));
+  if (entries.empty() && only == OnlyCheckpoint::stays)
+    return Error{Errc::not_found, fmt::format("there is none before it in {}", folder)};
+  TROUPE_TRY(move_latest(folder, entries.empty() ? "" : checkpoint_name(entries.back().step)));
   const std::string aside = fmt::format("{}{}{}", damaged, kDamaged, to_hex(fence));
   if (::rename(damaged.c_str(), aside.c_str()) != 0 && errno != ENOENT)
     return file_error(damaged, "cannot be renamed", errno);
   TROUPE_TRY(sync_directory(folder));
-  return std::move(entries.back());
+  return entries.empty() ? CheckpointEntry{} : std::move(entries.back());
 }
 
 std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,

@@ -37,9 +37,10 @@ std::vector<CheckpointEntry> list_checkpoints(const std::string& folder);
 /// Those that are being written, and those that were set aside, are left out.
 std::vector<std::string> invalid_checkpoints(const std::string& folder);
 
-/// How much newest_valid looks at: manifest and sizes, or headers and the digest of every file too, which reads the
-/// checkpoint once.
-enum class CheckpointCheck : std::uint8_t { sizes, digests };
+/// What newest_valid compares beside manifest, sizes and headers. small_files: digests of all but rank files, for those
+/// who leave these to whom reads them (CheckpointReader::read compares by chunk). digests: of every file, which reads
+/// the checkpoint once.
+enum class CheckpointCheck : std::uint8_t { small_files, digests };
 
 /// The newest checkpoint that passes; each one passed over is logged as a warning. Errors: not_found;
 /// failed_precondition where a checkpoint's base is not there or damaged, as older ones need it too.
@@ -49,10 +50,15 @@ Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck 
 /// file_error.
 Result<void> move_latest(const std::string& folder, const std::string& name);
 
+/// What set_aside_checkpoint does with the only checkpoint of a folder.
+enum class OnlyCheckpoint : std::uint8_t { stays, goes };
+
 /// Takes a damaged checkpoint out of a folder's: `latest` names the one before it, and it becomes
-/// step_NNNNNN.damaged-<fence>, durably. Returns the one before it. Errors: not_found (there is none before it; nothing
+/// step_NNNNNN.damaged-<fence>, durably. Returns the one before it; where there is none and this one goes all the same,
+/// step 0 without a folder, and `latest` is removed. Errors: not_found (there is none before it, and it stays; nothing
 /// changes then), those of file_error.
-Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int64_t step, std::uint64_t fence);
+Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int64_t step, std::uint64_t fence,
+                                             OnlyCheckpoint only = OnlyCheckpoint::stays);
 
 /// Removes a checkpoint or its temporary folder: the manifest first, so that a crash leaves garbage and not half a
 /// checkpoint. False, and a warning in the log, where something stays.

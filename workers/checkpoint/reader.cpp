@@ -67,10 +67,15 @@ Result<std::unique_ptr<CheckpointReader>> CheckpointReader::open(const std::stri
 
 Result<void> CheckpointReader::verify_digests() const {
   TROUPE_TRY(shards_.check_all());
+  TROUPE_TRY(verify_small_files());
+  return base_ ? base_->check_all() : Result<void>();
+}
+
+Result<void> CheckpointReader::verify_small_files() const {
   for (const ManifestFile& file : manifest_.files) {
     if (!file.has_chunks && !file.name.starts_with("rank-")) TROUPE_TRY(read_small_file(directory_, file));
   }
-  return base_ ? base_->check_all() : Result<void>();
+  return {};
 }
 
 Result<CheckpointReader::Kind> CheckpointReader::kind_of(WeightSet set) const {

@@ -36,6 +36,8 @@ class CheckpointReader {
   Result<void> verify_digests() const;
   /// The same of a checkpoint of format 1, whose digests read() cannot compare by chunk; nothing to do for others.
   Result<void> verify_unlisted() const { return manifest_.format == 1 ? verify_digests() : Result<void>(); }
+  /// Compares all but rank files and the base, which read() compares as far as it reads them. Errors: data_loss.
+  Result<void> verify_small_files() const;
 
   /// Whether a model with these units can take this state: same units, same parameters at the same places. The hashes
   /// decide; the error names the first tensor that differs. Errors: failed_precondition.

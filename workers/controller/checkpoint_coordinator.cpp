@@ -25,13 +25,25 @@ Result<std::string> manifest_hash(const std::string& directory) {
   return xxh3_128_hex(std::as_bytes(std::span(text)));
 }
 
+/// set_aside_checkpoint. The only one goes where this process cannot read it either: a rank whose machine does not see
+/// the folder says the same of a sound one.
+Result<CheckpointEntry> set_aside_unreadable(const std::string& folder, std::int64_t step, std::uint64_t fence,
+                                             OnlyCheckpoint only) {
+  auto older = set_aside_checkpoint(folder, step, fence);
+  const bool is_only = !older && older.error().code() == Errc::not_found;
+  if (!is_only || only == OnlyCheckpoint::stays) return older;
+  const auto sound = newest_valid(folder);
+  if (sound || sound.error().code() != Errc::not_found) return older;
+  return set_aside_checkpoint(folder, step, fence, OnlyCheckpoint::goes);
+}
+
 }  // namespace
 
 CheckpointCoordinator::CheckpointCoordinator(Options options, RunDirectory run, StateDb& db, ControllerEffects& effects)
     : options_(options), run_(std::move(run)), db_(db), effects_(effects) {}
 
 void CheckpointCoordinator::resume_from(std::int64_t step, const std::string& directory) {
-  committed_step_ = step;
+  began_at_ = committed_step_ = step;
   committed_directory_ = directory;
 }
 
@@ -257,10 +269,11 @@ void CheckpointCoordinator::abandon() {
 void CheckpointCoordinator::go_back(std::uint64_t fence, const std::string& why, TimePoint now) {
   going_back_since_ = now;
   const std::int64_t damaged = committed_step_;
+  const auto only = damaged == began_at_ ? OnlyCheckpoint::goes : OnlyCheckpoint::stays;
   const auto older = std::make_shared<CheckpointEntry>();
   effects_.in_background(
-      [&db = db_, folder = run_.checkpoints(), damaged, fence, older]() -> Result<void> {
-        TROUPE_ASSIGN(*older, set_aside_checkpoint(folder, damaged, fence));
+      [&db = db_, folder = run_.checkpoints(), damaged, fence, only, older]() -> Result<void> {
+        TROUPE_ASSIGN(*older, set_aside_unreadable(folder, damaged, fence, only));
         TROUPE_TRY(db.remove_checkpoint(damaged));
         return db.set_committed_step(older->step);
       },
@@ -271,6 +284,7 @@ void CheckpointCoordinator::go_back(std::uint64_t fence, const std::string& why,
               fmt::format("the checkpoint of step {} cannot be read: {}; {}", damaged, why, result.error().message());
           return;
         }
+        if (damaged == began_at_) began_at_ = older->step;
         committed_step_ = older->step;
         committed_directory_ = older->directory;
         effects_.event(Severity::error, "checkpoint_damaged",

@@ -73,7 +73,9 @@ class CheckpointCoordinator {
   /// The group is forming again: what is in flight will not be committed. A commit that is under way ends as it will.
   void abandon();
   /// A rank of the group of `fence` cannot read the newest checkpoint: it is set aside as
-  /// step_NNNNNN.damaged-<fence>, and the one before it becomes the newest. In the background.
+  /// step_NNNNNN.damaged-<fence>, and the one before it becomes the newest. Where there is none before the one that
+  /// this start of the run began at, and this process finds no sound one either, that is the initial state. In the
+  /// background.
   void go_back(std::uint64_t fence, const std::string& why, TimePoint now);
   /// Retries a failed write when its pause is over. Returns true if the checkpointer overran its deadline and must be
   /// killed; its last attempt is given up then.
@@ -128,6 +130,8 @@ class CheckpointCoordinator {
   // Of the newest on_done() or tick().
   TimePoint now_{};
   std::int64_t committed_step_ = 0;
+  // The checkpoint that this start of the run began at, or went back to before it committed one.
+  std::int64_t began_at_ = 0;
   std::string committed_directory_;
 };
 

@@ -208,6 +208,7 @@ void JobController::on(const std::string& from, const GroupAbort& m, TimePoint n
   group_.owes_nothing(from);
   if (checkpoints_.newest_is_open()) return;  // another rank has said so
   checkpoints_.go_back(m.fence, m.reason, now);
+  group_.went_back();
   forms_when_settled_ = "a checkpoint was damaged";
 }
 

@@ -45,6 +45,8 @@ class LearnerGroup {
   Result<void> form(const std::string& reason, std::int64_t resume_step, const std::string& checkpoint, TimePoint now);
   /// A learner came up again. Its restart budget bounds the groups that this costs.
   void learner_came_up() { fruitless_groups_ = 0; }
+  /// A damaged checkpoint is set aside. The number of checkpoints bounds the groups that this costs.
+  void went_back() { fruitless_groups_ = 0; }
   /// A rank is in the group. True: it was the last.
   bool joined(const GroupUp& m);
   /// A rank has trained to the end. True: it was the last.

@@ -79,7 +79,8 @@ Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
   const auto finished = finished_at(run);
   ResumePoint point{.run = run, .is_complete = finished && *finished >= job.training.steps, .model = before.model};
   if (point.is_complete) return point;
-  const auto checkpoint = newest_valid(run.checkpoints());
+  // Ranks compare what they read of rank files, and the run goes back to an older one where they find damage.
+  const auto checkpoint = newest_valid(run.checkpoints(), CheckpointCheck::small_files);
   if (!checkpoint && checkpoint.error().code() != Errc::not_found) return checkpoint.error();
   if (checkpoint) {
     point.step = checkpoint->step;
@@ -131,7 +132,7 @@ Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string
   if (runs.empty()) return ResumePoint{};
   const RunDirectory& newest = runs.front();
   if (resume == "auto") return continued(newest, job);
-  const auto checkpoint = newest_valid(newest.checkpoints());
+  const auto checkpoint = newest_valid(newest.checkpoints(), CheckpointCheck::small_files);
   if (finished_at(newest) || !checkpoint) return ResumePoint{};
   return Error{Errc::failed_precondition, fmt::format("{} is unfinished and has checkpoints up to step {}; add "
                                                       "--resume auto to go on, or --resume never for a new run",

@@ -17,7 +17,8 @@ struct ResumePoint {
   std::optional<RunDirectory> run = {};
   /// Committed steps of the checkpoint.
   std::int64_t step = 0;
-  /// Folder of the checkpoint; empty: initial state.
+  /// Folder of the checkpoint; empty: initial state. What its rank files hold is compared by the ranks that read it;
+  /// where it is damaged, the job goes back (CheckpointCoordinator::go_back).
   std::string checkpoint = {};
   /// As its ledger.json has them: positions that did not count, and those of them whose sample could not be made.
   std::vector<std::int64_t> void_positions = {}, bad_positions = {};

@@ -75,10 +75,12 @@ TEST_F(CommitTest, NewestValidPassesOverDamage) {
   const std::string second = write_and_commit(manifest(2, 2));
   const std::string third = write_and_commit(manifest(2, 3));
   const std::string fourth = write_and_commit(manifest(2, 4));
+  const std::string fifth = write_and_commit(manifest(2, 5));
   flip_byte(second + "/rank-00000-of-00002.safetensors", 2000);
   fs::resize_file(third + "/rank-00001-of-00002.safetensors", 64);
   fs::remove(fourth + "/manifest.json");
-  EXPECT_EQ(newest_valid(folder(), CheckpointCheck::sizes)->step, 2);
+  flip_byte(fifth + "/ledger.jsonl", 0);
+  EXPECT_EQ(newest_valid(folder(), CheckpointCheck::small_files)->step, 2);
   EXPECT_EQ(newest_valid(folder(), CheckpointCheck::digests)->step, 1);
 }
 TEST_F(CommitTest, NothingValidIsNotFound) {
@@ -129,6 +131,15 @@ TEST_F(CommitTest, TheOnlyCheckpointIsNotSetAside) {
   EXPECT_EQ(set_aside_checkpoint(folder(), 1, 7).error().code(), Errc::not_found);
   EXPECT_TRUE(fs::exists(one));
   EXPECT_EQ(fs::read_symlink(path("latest")), "step_000001");
+}
+TEST_F(CommitTest, TheOnlyCheckpointIsSetAsideOnRequest) {
+  write_and_commit(manifest(1, 1));
+  const auto initial = set_aside_checkpoint(folder(), 1, 7, OnlyCheckpoint::goes);
+  ASSERT_TRUE(initial) << initial.error().message();
+  EXPECT_EQ(initial->step, 0);
+  EXPECT_EQ(initial->directory, "");
+  EXPECT_TRUE(fs::exists(path("step_000001.damaged-0000000000000007/manifest.json")));
+  EXPECT_FALSE(fs::exists(fs::symlink_status(path("latest"))));
 }
 TEST_F(CommitTest, PruneRemovesGarbageOfOlderFencesOnly) {
   write_and_commit(manifest(1, 10, 5));

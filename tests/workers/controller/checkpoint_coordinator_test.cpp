@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/support/bias_checkpoint.h"
+#include "tests/support/folder_files.h"
 #include "tests/workers/controller/job_controller_fixture.h"
 #include "workers/checkpoint/commit.h"
 
@@ -37,6 +38,10 @@ struct CheckpointCoordinatorTest : ::testing::Test {
                             kFence, true, {}, {}, now);
     coordinator.on_done(written(step), kFence, now);
     return coordinator.committed_step() == step;
+  }
+  /// A byte of its rank file changes.
+  void damage(std::int64_t step) const {
+    flip_byte(run.checkpoints() + "/" + checkpoint_name(step) + "/" + Manifest::rank_file(0, 1), -1);
   }
   /// What a new controller finds and settles.
   void settle(std::int64_t resume_step) {
@@ -186,6 +191,41 @@ TEST_F(CheckpointCoordinatorTest, BehindTheOnlyCheckpointThereIsNoWayBack) {
       coordinator.failure(now).value_or(""),
       ::testing::StartsWith("the checkpoint of step 10 cannot be read: a byte changed; there is none before it"));
   EXPECT_EQ(coordinator.committed_step(), 10);
+}
+
+TEST_F(CheckpointCoordinatorTest, ARunThatGoesOnFromDamagedCheckpointsAloneBeginsAnew) {
+  for (const std::int64_t step : {10, 20}) {
+    ASSERT_TRUE(commit(step));
+    damage(step);
+  }
+  effects.events.clear();
+  coordinator.resume_from(20, run.checkpoints() + "/step_000020");
+  coordinator.go_back(kFence + 1, "a byte changed", now);
+  EXPECT_EQ(coordinator.committed_step(), 10);
+  coordinator.go_back(kFence + 2, "a byte changed", now);
+  EXPECT_FALSE(coordinator.failure(now));
+  EXPECT_EQ(coordinator.committed_step(), 0);
+  EXPECT_EQ(coordinator.committed_directory(), "");
+  EXPECT_EQ(db->committed_step().value(), 0);
+  EXPECT_THAT(catalogue(), IsEmpty());
+  EXPECT_THAT(effects.events.back(), ::testing::HasSubstr("all ranks go back to step 0"));
+}
+
+TEST_F(CheckpointCoordinatorTest, ASoundCheckpointThatARankDoesNotSeeIsNoReasonToBeginAnew) {
+  ASSERT_TRUE(commit(10));
+  const std::string directory = coordinator.committed_directory();
+  coordinator.resume_from(10, directory);
+  coordinator.go_back(kFence + 1, "no such folder", now);
+  EXPECT_THAT(coordinator.failure(now).value_or(""), ::testing::HasSubstr("there is none before it"));
+  EXPECT_TRUE(std::filesystem::exists(directory));
+}
+
+TEST_F(CheckpointCoordinatorTest, BehindAStepOfThisStartTheOnlyCheckpointStays) {
+  ASSERT_TRUE(commit(10));
+  damage(10);
+  coordinator.go_back(kFence + 1, "a byte changed", now);
+  EXPECT_TRUE(coordinator.failure(now)) << "what was trained is not thrown away without a word";
+  EXPECT_TRUE(std::filesystem::exists(run.checkpoints() + "/step_000010"));
 }
 
 TEST_F(CheckpointCoordinatorTest, ACommitThatTakesLongIsOpenUntilItEnds) {
