@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/controller_link.h"
+#include "app/disk_room.h"
 #include "app/job_setup.h"
 #include "base/file_io.h"
 #include "base/hugging_face.h"
@@ -14,8 +15,6 @@
 #include "model/io/weight_source.h"
 #include "model/shard/network.h"
 #include "model/wan/weights/load_features.h"
-#include "placement/format.h"
-#include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/controller/run_lock.h"
 #include "workers/inference/policy/find_checkpoint.h"
@@ -138,36 +137,6 @@ void look_whether_weights_fit(const JobConfig& job, const ResumePoint& point, Pr
   if (!trains_agent(job)) add(found, check_frozen_files(job.model), "model.init");
 }
 
-/// The nearest folder above a path that exists.
-fs::path existing_part(fs::path path) {
-  std::error_code code;
-  path = fs::absolute(path, code);
-  while (!fs::exists(path, code) && path != path.root_path()) path = path.parent_path();
-  return path;
-}
-
-/// checkpoint.keep + 1 lie on the disk while one is written; those that a run has written already take no more.
-void look_at_disk(const JobConfig& job, const ResumePoint& point, const Plan& plan, Preflight& found) {
-  const fs::path folder = existing_part(job.job.run_root);
-  std::error_code code;
-  const auto free = static_cast<std::int64_t>(fs::space(folder, code).available);
-  if (code) {
-    found.findings.push_back({.error = file_error(folder.string(), "cannot tell the free space", code.value())});
-    return;
-  }
-  const std::int64_t one = plan.disk_bytes_per_checkpoint;
-  const std::int64_t wanted = std::min(job.checkpoint.keep, (job.training.steps - 1) / job.checkpoint.interval + 1) + 1;
-  const auto there =
-      point.run ? static_cast<std::int64_t>(list_checkpoints(point.run->checkpoints()).size()) : std::int64_t{0};
-  const std::int64_t needed = std::max<std::int64_t>(1, wanted - there) * one;
-  if (free >= needed) return;
-  const std::string text = fmt::format(
-      "job.run_root: {} has {} free; a checkpoint takes {}, and {} of them lie there at once (checkpoint.keep {} and "
-      "the one that is written). Free {}, choose another job.run_root, or lower checkpoint.keep",
-      folder.string(), format_bytes(free), format_bytes(one), wanted, job.checkpoint.keep, format_bytes(needed - free));
-  found.findings.push_back({.error = {Errc::resource_exhausted, text}, .is_warning = free >= one, .code = kInfeasible});
-}
-
 /// "pid 123, step 34 of 300"; the pid alone where the controller does not answer.
 std::string describe(const LiveRun& live) {
   std::string pid = fmt::format("pid {}", live.pid);
@@ -207,7 +176,11 @@ Preflight preflight(LoadedConfig& config, const ResumePoint& point, const Plan* 
   const bool has_weights = !blocks(found);
   look_at_data(config, point, found);
   if (has_weights && found.pipeline) look_whether_weights_fit(config.job, point, found);
-  if (plan) look_at_disk(config.job, point, *plan, found);
+  if (plan) {
+    for (RoomFinding& finding : look_at_room(config.job, point.run, *plan))
+      found.findings.push_back(
+          {.error = std::move(finding.error), .is_warning = finding.is_warning, .code = kInfeasible});
+  }
   return found;
 }
 

@@ -21,13 +21,15 @@ inline Manifest bias_manifest(std::int64_t step, std::uint64_t fence, std::int64
 }
 
 /// Its checkpoint of zeros, as the checkpointer writes it into `directory`.
-inline WrittenCheckpoint write_bias_checkpoint(const std::string& directory, std::int64_t step, std::uint64_t fence,
-                                               std::int64_t world) {
-  const Manifest manifest = bias_manifest(step, fence, world);
+inline WrittenCheckpoint write_bias_checkpoint(const std::string& directory, const Manifest& manifest) {
   const std::vector<std::byte> shard(static_cast<std::size_t>(snapshot_bytes(manifest)));
   CheckpointRequest request{.directory = directory, .manifest = manifest, .attachments = {}};
-  request.ranks.assign(static_cast<std::size_t>(world), shard);
+  request.ranks.assign(static_cast<std::size_t>(manifest.world), shard);
   return CheckpointWriter().write(request).value();
+}
+inline WrittenCheckpoint write_bias_checkpoint(const std::string& directory, std::int64_t step, std::uint64_t fence,
+                                               std::int64_t world) {
+  return write_bias_checkpoint(directory, bias_manifest(step, fence, world));
 }
 
 }  // namespace troupe::testing
