@@ -10,7 +10,9 @@
 #include "kernels/threads.h"
 #include "model/program/unit_program.h"
 #include "model/shard/unit_tape.h"
+#include "model/wan/block_program.h"
 #include "model/wan/dit.h"
+#include "model/wan/dit_parts.h"
 #include "model/wan/layers.h"
 #include "model/wan/lora.h"
 #include "model/wan/unit_memory_cost.h"
@@ -267,6 +269,68 @@ TEST(DitProgramsTest, CollapsedPadsPointBf16GradientsTheSameWay) {
     }
   }
   set_product_form(form);
+}
+
+/// What a policy computes when it predicts the last block: the clean frames before it, each of which sees what came
+/// before, and behind them the noisy block with its actions and states. Rows of the training sequence.
+struct InferenceRows {
+  at::Tensor rows;
+  BlockPlan plan;
+};
+
+InferenceRows inference_rows(const DitConfig& config, const SequenceLayout& layout) {
+  const auto clean = layout.clean_tokens(), group = layout.group_begin(layout.blocks);
+  const auto moved = [&](const TokenRange& range) {
+    return range.begin < group ? range : TokenRange{range.begin - group + clean, range.end - group + clean};
+  };
+  InferenceRows inference{at::cat({at::arange(clean), at::arange(group, layout.tokens())}), {}};
+  auto& plan = inference.plan;
+  plan.num_heads = config.num_heads, plan.eps = config.eps;
+  for (const auto& segment : layout.segments()) {
+    if (segment.query.begin >= clean && segment.query.begin < group) continue;
+    auto& own = plan.segments.emplace_back(AttentionSegment{segment.kind, moved(segment.query), {}});
+    for (const auto& keys : segment.keys) own.keys.push_back(moved(keys));
+  }
+  const auto rope = make_rope_tables(layout, config.dim / config.num_heads, at::kDouble);
+  plan.rope = {rope.cos.index_select(0, inference.rows), rope.sin.index_select(0, inference.rows)};
+  plan.query_rope = plan.rope;
+  plan.time_row = time_row_of(layout, /*decoupled=*/false).index_select(0, inference.rows).contiguous();
+  plan.query_time_row = plan.time_row;
+  return inference;
+}
+
+TEST(DitProgramsTest, TheLayoutOfInferenceRunsForwardAndBackwardAsAutogradDoes) {
+  const ProgramShape shape{{.name = "inference", .blocks = 3, .max_blocks = 3}, true, 2};
+  const auto network = shape.network();
+  const auto parameters = shape.parameters(at::kDouble);
+  const auto batch = shape.batch(at::kDouble);
+  const auto carry = network.prologue(testing::view_of(network.units()[0], parameters), batch);
+  const auto inference = inference_rows(network.config().dit, network.layout(batch));
+  const at::AutoGradMode recording(true);
+  const auto view = testing::view_of(network.units()[1], testing::recording(parameters));
+  const auto x = carry.x.index_select(1, inference.rows).detach().requires_grad_(true);
+  const auto y = transformer_block(inference.plan, view, "blocks.0.", x, carry.conditioning);
+  const auto seed = at::randn(y.sizes(), y.options().requires_grad(false));
+  std::vector<at::Tensor> leaves{x};
+  Differentiated wanted{{}, std::vector<bool>(carry.conditioning.size(), false)};
+  NamedTensors gradients;
+  for (const auto& [name, tensor] : view.tensors()) {
+    leaves.push_back(tensor);
+    wanted.parameters.insert(name.substr(std::string("blocks.0.").size()));
+    gradients[name] = at::empty(tensor.sizes(), at::kDouble);
+  }
+  const auto want = torch::autograd::grad({y}, leaves, {seed});
+
+  const UnitProgram program(record_block(inference.plan, view, "blocks.0.", {x, carry.conditioning}), wanted,
+                            RecomputeLevel::cheap);
+  const std::vector<at::Tensor> inputs{x};
+  const UnitInputs bound{inputs, carry.conditioning, view.tensors(), "blocks.0.", {}};
+  UnitMemory memory;
+  std::vector<at::Tensor> sums(carry.conditioning.size());
+  testing::expect_near(program.forward(bound, memory, 1).front(), y.detach(), 1e-11, "result");
+  testing::expect_near(program.backward(bound, {seed}, {sums, gradients}, memory, 1).front(), want[0], 1e-10, "x");
+  for (std::size_t i = 1; const auto& [name, tensor] : view.tensors())
+    testing::expect_near(gradients.at(name), want[i++], 1e-10, name);
 }
 
 /// What the planner counts with for the units of these runs.
