@@ -10,6 +10,7 @@
 #include "placement/memory_model.h"
 #include "placement/planner.h"
 #include "placement/pretend.h"
+#include "tests/support/scratch_folder.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/writer.h"
 #include "workers/learner/engine_options.h"
@@ -34,8 +35,8 @@ std::shared_ptr<DitNetwork> make_network(const JobConfig& job) {
 }
 
 /// As LearnerRank makes it.
-std::unique_ptr<Engine> make_engine(const JobConfig& job) {
-  return std::make_unique<Engine>(make_network(job), job_engine_options(job, "/var/tmp"));
+std::unique_ptr<Engine> make_engine(const JobConfig& job, const std::string& run_dir) {
+  return std::make_unique<Engine>(make_network(job), job_engine_options(job, run_dir));
 }
 
 struct Case {
@@ -51,13 +52,15 @@ class PlanMemoryTest : public ::testing::TestWithParam<std::tuple<Case, int>> {
  protected:
   const JobConfig job_ = load_tiny(std::get<0>(GetParam()).overrides);
   const int world_ = std::get<1>(GetParam());
+  /// of the run; not in memory, as what is offloaded lies there
+  const testing::ScratchFolder folder_{"/var/tmp"};
 };
 
 TEST_P(PlanMemoryTest, PlannedBytesAreTheBytesThatTheEngineAllocates) {
   const MemoryTable planned = learner_memory(job_, cost_of(job_), world_, 0);
   const auto group = make_thread_group(world_, std::chrono::seconds(10));
   const auto collective = join_thread_group(group, 0);
-  const auto engine = make_engine(job_);
+  const auto engine = make_engine(job_, folder_.path());
   engine->attach(*collective).value();
   const auto allocated = engine->bytes();
   EXPECT_EQ(allocated.at("shards"), planned.shard_bytes);
@@ -77,7 +80,8 @@ TEST_P(PlanMemoryTest, ThePrintedStepLiesInTheEnginesArenas) {
   plan.batch = {.global = 4 * world_, .micro = 2, .data_ranks = world_, .accumulation = 2};
   const PlannedStep step = planned_step(job_, cost_of(job_), plan).value();
   const ArenaPlan engine(
-      EngineMemory(make_network(job_), job_engine_options(job_, "/var/tmp"), device::host_device()).shape_for(world_));
+      EngineMemory(make_network(job_), job_engine_options(job_, folder_.path()), device::host_device())
+          .shape_for(world_));
   for (int arena = 0; arena <= static_cast<int>(ArenaKind::replicated_gradients); ++arena) {
     EXPECT_EQ(step.plan->bytes(static_cast<ArenaKind>(arena)), engine.bytes(static_cast<ArenaKind>(arena)))
         << enum_name(static_cast<ArenaKind>(arena));
@@ -86,7 +90,7 @@ TEST_P(PlanMemoryTest, ThePrintedStepLiesInTheEnginesArenas) {
 }
 
 TEST_P(PlanMemoryTest, PlannerAndEnginePadUnitsAlike) {
-  const auto engine = make_engine(job_);
+  const auto engine = make_engine(job_, folder_.path());
   const ModelCost cost = cost_of(job_);
   ASSERT_EQ(cost.units.size(), engine->units().size());
   for (std::size_t u = 0; u < cost.units.size(); ++u) {
