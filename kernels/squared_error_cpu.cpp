@@ -11,7 +11,7 @@ using simd::load;
 using simd::store;
 using simd::Vec;
 
-/// body(offset, count, coefficients) for every vector of rows [begin, end), whose offset in the matrix is given.
+/// body(offset in the matrix, count, coefficients) for every vector of a row.
 template <class A, class F>
 TROUPE_INLINE void each_weighted(std::int64_t row, std::int64_t channels, const A* c, bool of_elements, const F& body) {
   const std::int64_t at = row * channels;

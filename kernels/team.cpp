@@ -19,9 +19,9 @@ constexpr std::uint64_t inside(std::uint64_t state) { return state & kCountMask;
 constexpr std::uint64_t most(std::uint64_t state) { return (state >> kMostShift) & kCountMask; }
 constexpr std::uint64_t number(std::uint64_t state) { return state >> kNumberShift; }
 
-/// How long a thread looks for news before it sleeps: longer than most pauses between two pieces, shorter than what
-/// waking it costs many times over.
-constexpr std::chrono::microseconds kLook{100};
+/// How long a thread spins before it sleeps: longer than most pauses between two pieces. To wake a thread costs some
+/// tens of microseconds.
+constexpr std::chrono::microseconds kSpin{100};
 
 void relax() {
 #if defined(__SSE2__)
@@ -29,15 +29,15 @@ void relax() {
 #endif
 }
 
-/// Whether `done()` came true within kLook.
+/// Whether `done()` came true within kSpin.
 template <class F>
-bool look_for(const F& done) {
+bool spin_until(const F& done) {
   constexpr int kBetweenClocks = 64;
   for (int i = 0; i < kBetweenClocks; ++i) {
     if (done()) return true;
     relax();
   }
-  const auto end = std::chrono::steady_clock::now() + kLook;
+  const auto end = std::chrono::steady_clock::now() + kSpin;
   while (std::chrono::steady_clock::now() < end) {
     for (int i = 0; i < kBetweenClocks; ++i) {
       if (done()) return true;
@@ -65,7 +65,7 @@ void Team::run(std::int64_t parts, int members, Body body, const void* context) 
 
 void Team::wait_for_members(State state) {
   const auto is_empty = [&] { return inside(state = state_.load(std::memory_order_acquire)) == 0; };
-  if (inside(state) == 0 || look_for(is_empty)) return;
+  if (inside(state) == 0 || spin_until(is_empty)) return;
   while (!is_empty()) state_.wait(state, std::memory_order_acquire);
 }
 
@@ -99,7 +99,7 @@ void Team::serve() {
       leave();
     }
     const auto has_news = [&] { return news_.load(std::memory_order_acquire) != heard; };
-    if (!look_for(has_news)) news_.wait(heard, std::memory_order_acquire);
+    if (!spin_until(has_news)) news_.wait(heard, std::memory_order_acquire);
     heard = news_.load(std::memory_order_acquire);
   }
 }

@@ -6,9 +6,9 @@
 namespace troupe::kernels {
 
 /// Hands the parts of one piece of work after the other to threads that wait for them between pieces: one master, and
-/// members that are inside serve(). A member takes part in a piece only if it comes while there are parts left, so that
-/// one which the system holds up elsewhere delays nobody. Members and a waiting master look for news for a while, since
-/// the next piece is mostly microseconds away, then sleep.
+/// members that are inside serve(). A member joins a piece only while parts are left, so the master never waits for a
+/// member that the scheduler has put aside, unless that member holds a part. Members, and a master that waits, spin for
+/// a while, since the next piece is mostly microseconds away, then sleep.
 class Team {
  public:
   using Body = void (*)(const void* context, std::int64_t part);

@@ -9,10 +9,9 @@ namespace troupe::model {
 inline constexpr int kCoreRatesVersion = 2;
 
 /// Measures this machine's kernels on `threads` threads, all at once: operations of made-up transformer blocks of four
-/// sizes in f32 and in bf16, the optimizer's passes, LibTorch's copies on one thread, and
-/// transfers between two ranks. Takes five to ten seconds. Other work on the machine makes the rates worse. Leaves the
-/// form of products and the calling thread's numbers of threads as they were; no other thread may multiply matrices
-/// meanwhile.
+/// sizes in f32 and in bf16, the optimizer's passes, LibTorch's copies on one thread, and transfers between two ranks.
+/// Takes five to ten seconds. Other work on the machine makes the rates worse. Leaves the form of products and the
+/// calling thread's numbers of threads as they were; no other thread may multiply matrices meanwhile.
 CoreRates measure_core_rates(int threads);
 
 }  // namespace troupe::model

@@ -43,7 +43,7 @@ class MeasuredGraph {
     auto y = record_gated_residual(graph_, x, linear(record_add(graph_, all, few_keys), block.width, "o"), table[2],
                                    table_row);
     const auto f = record_modulated_norm(graph_, y, table[0], table[1], table_row, kEps);
-    const auto up = record_gelu(graph_, linear(f, block.hidden, "up"));
+    const auto up = record_activation(graph_, linear(f, block.hidden, "up"), Activation::gelu_tanh);
     const auto down = record_linear(graph_, up, parameter("down", {block.width, block.hidden}),
                                     parameter("down.bias", {block.width}));
     y = record_gated_residual(graph_, y, down, table[2], table_row);

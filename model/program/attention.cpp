@@ -8,7 +8,7 @@
 #include "kernels/dispatch.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
-#include "model/program/row_slices.h"
+#include "model/program/slices.h"
 
 namespace troupe::model {
 namespace {

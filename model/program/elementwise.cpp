@@ -1,24 +1,13 @@
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include "kernels/dispatch.h"
 #include "kernels/row_kernels.h"
-#include "kernels/threads.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
+#include "model/program/slices.h"
 
 namespace troupe::model {
 namespace {
-
-/// body(slice) over [0, n) on the kernels' threads, where slice(x) is a thread's part of x.
-template <class F>
-void each_slice(std::int64_t n, const F& body) {
-  constexpr std::int64_t kBlock = 4096;
-  parallel_blocks(n, kBlock, num_threads(), [&](std::int64_t begin, std::int64_t end) {
-    const at::NoGradGuard no_grad;
-    body([&](const at::Tensor& x) { return x.view(-1).narrow(0, begin, end - begin); });
-  });
-}
 
 /// out = a + b, or a + round(b * scale).
 class AddOperation final : public Operation {
@@ -68,63 +57,32 @@ class AddToOperation final : public Operation {
   ValueId sum_, part_;
 };
 
-class GeluGradientOperation final : public Operation {
- public:
-  GeluGradientOperation(ValueId dy, ValueId u, ValueId du) : Operation({dy, u}, {du}), dy_(dy), u_(u), du_(du) {}
-  void run(ValueTensors values) const override {
-    const auto &u = tensor_of(values, u_), &dy = tensor_of(values, dy_), &du = tensor_of(values, du_);
-    kernels::dispatch("gelu_tanh", u.scalar_type(), [&]<class T>(T) {
-      cpu::gelu_tanh_backward<T>(u.numel(), kernels::data<T>(dy), kernels::data<T>(u), kernels::data<T>(du),
-                                 num_threads());
-    });
-  }
-
- protected:
-  KernelFamily family() const override { return KernelFamily::gelu_gradient; }
-
- private:
-  ValueId dy_, u_, du_;
-};
-
-class GeluOperation final : public Operation {
- public:
-  GeluOperation(ValueId u, ValueId y) : Operation({u}, {y}), u_(u), y_(y) {}
-  void run(ValueTensors values) const override {
-    const auto &u = tensor_of(values, u_), &y = tensor_of(values, y_);
-    kernels::dispatch("gelu_tanh", u.scalar_type(), [&]<class T>(T) {
-      cpu::gelu_tanh_forward<T>(u.numel(), kernels::data<T>(u), kernels::data<T>(y), num_threads());
-    });
-  }
-  void differentiate(GradientBuilder& gradients) const override {
-    const auto dy = gradients.rounded_gradient(y_);
-    const auto du = gradients.like(u_, gradients.graph().value(u_).dtype);
-    gradients.record(std::make_unique<GeluGradientOperation>(dy, u_, du));
-    gradients.add(u_, du);
-  }
-
- protected:
-  KernelFamily family() const override { return KernelFamily::gelu; }
-
- private:
-  ValueId u_, y_;
-};
-
-void activate(at::Tensor out, const at::Tensor& u, Activation activation) {
+/// y of a thread's part of u.
+void activate(at::Tensor y, const at::Tensor& u, Activation activation) {
   switch (activation) {
+    case Activation::gelu_tanh:
+      return kernels::dispatch("gelu_tanh", u.scalar_type(), [&]<class T>(T) {
+        cpu::gelu_tanh_forward<T>(u.numel(), kernels::data<T>(u), kernels::data<T>(y), /*threads=*/1);
+      });
     case Activation::gelu_erf:
-      at::gelu_out(out, u, "none");
+      at::gelu_out(y, u, "none");
       return;
     case Activation::silu:
-      at::silu_out(out, u);
+      at::silu_out(y, u);
       return;
     case Activation::relu:
-      at::relu_out(out, u);
+      at::relu_out(y, u);
       return;
   }
 }
 
 void activate_backward(at::Tensor du, const at::Tensor& dy, const at::Tensor& u, Activation activation) {
   switch (activation) {
+    case Activation::gelu_tanh:
+      return kernels::dispatch("gelu_tanh", u.scalar_type(), [&]<class T>(T) {
+        cpu::gelu_tanh_backward<T>(u.numel(), kernels::data<T>(dy), kernels::data<T>(u), kernels::data<T>(du),
+                                   /*threads=*/1);
+      });
     case Activation::gelu_erf:
       at::gelu_backward_out(du, dy, u, "none");
       return;
@@ -217,12 +175,6 @@ void record_add_to(Graph& graph, ValueId sum, ValueId part) { graph.add(std::mak
 ValueId record_activation(Graph& graph, ValueId u, Activation activation) {
   const auto y = graph.add_intermediate(graph.value(u).sizes, graph.value(u).dtype);
   graph.add(std::make_unique<ActivationOperation>(activation, u, y));
-  return y;
-}
-
-ValueId record_gelu(Graph& graph, ValueId u) {
-  const auto y = graph.add_intermediate(graph.value(u).sizes, graph.value(u).dtype);
-  graph.add(std::make_unique<GeluOperation>(u, y));
   return y;
 }
 

@@ -14,7 +14,7 @@ namespace troupe::model {
 struct Differentiated {
   /// names of parameters
   std::set<std::string> parameters = {};
-  /// by place in Carry::conditioning; those behind its end too, if they are numbers
+  /// by place in Carry::conditioning: whether it gets a gradient; places behind the end do. Integers never do.
   std::vector<bool> conditioning = {};
 
   bool has_conditioning(std::size_t index) const { return index >= conditioning.size() || conditioning[index]; }

@@ -70,11 +70,9 @@ struct AttentionPart {
 ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int64_t heads,
                          const std::vector<AttentionPart>& parts, ValueId key_rows = kNoValue);
 
-/// The tanh form of GELU (kernels/gelu.h).
-ValueId record_gelu(Graph& graph, ValueId u);
-
-/// LibTorch's: GELU with the error function (arXiv:1606.08415), u / (1 + e^-u), max(u, 0).
-enum class Activation : std::uint8_t { gelu_erf, silu, relu };
+/// GELU in its tanh form (kernels/gelu.h) and with the error function (arXiv:1606.08415), u / (1 + e^-u), max(u, 0); all
+/// but the first are LibTorch's.
+enum class Activation : std::uint8_t { gelu_tanh, gelu_erf, silu, relu };
 ValueId record_activation(Graph& graph, ValueId u, Activation activation);
 
 /// sum c (x - target)^2, a scalar f32 (f64 for f64): x [B, N, d]; target and c data of that dtype, target [B, N, d], c

@@ -10,7 +10,7 @@
 #include "kernels/threads.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
-#include "model/program/row_slices.h"
+#include "model/program/slices.h"
 #include "model/program/table_gradient.h"
 
 namespace troupe::model {

@@ -58,7 +58,7 @@ struct EngineMemory {
   std::unique_ptr<Rank> memory;
   /// what its buffers hold
   StepState step;
-  /// of the blocks' programs, over the steps
+  /// of the units' programs, over the steps
   UnitMemory unit_memory;
   bool saw_non_finite_loss = false;
   OptimizerCounts counts;

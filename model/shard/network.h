@@ -126,9 +126,9 @@ class Network {
                            const Batch& batch) const = 0;
   /// Loss, metrics and predictions from the last residual stream.
   virtual Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
-  /// A unit, forward and backward, as a recorded program for tensors of these shapes, which gives a block's result;
-  /// those of the prologue: x, then the conditioning; those of the epilogue: predictions, of which loss_program makes
-  /// losses and outputs() the rest. Null: the unit runs by autograd. `unit`: its place in units().
+  /// A unit, forward and backward, as a recorded program for tensors of these shapes. Its results are: of the prologue
+  /// x and the conditioning; of a block its result; of the epilogue predictions, from which loss_program makes losses
+  /// and outputs() the rest. Null: the unit runs by autograd. `unit`: its place in units().
   virtual BoundProgram unit_program(std::size_t unit, const ParamView& params, const Carry& carry, const Batch& batch,
                                     RecomputeLevel level, const Differentiated& differentiated) const {
     (void)unit, (void)params, (void)carry, (void)batch, (void)level, (void)differentiated;

@@ -49,7 +49,8 @@ class BlockRecorder {
     const auto c = layers_.layer_norm("norm3", x, plan_.eps);
     x = record_add(graph_, x, cross_attention(c));
     const auto f = record_modulated_norm(graph_, x, e[4], e[3], plan_.query_time_row, plan_.eps);
-    const auto y = layers_.linear("ffn.2", record_gelu(graph_, layers_.linear("ffn.0", f)));
+    const auto y =
+        layers_.linear("ffn.2", record_activation(graph_, layers_.linear("ffn.0", f), Activation::gelu_tanh));
     graph_.add_output(record_gated_residual(graph_, x, y, e[5], plan_.query_time_row));
     return std::move(layers_).take();
   }

@@ -30,8 +30,8 @@ at::ScalarType dtype_of(const ParamView& params) {
   return params.tensors().begin()->second.scalar_type();
 }
 
-/// Whether all that a unit reads lies dense on the CPU, in one of the dtypes that the kernels know, but for what is
-/// counted.
+/// Whether all tensors that a unit reads lie dense on the CPU, and those of floating-point numbers have one dtype that
+/// the kernels know.
 bool is_dense(const ParamView& params, const Carry& carry) {
   const auto dtype = dtype_of(params);
   if (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kDouble) return false;

@@ -41,7 +41,7 @@ class PrologueRecorder {
 
   ValueId text() {
     const auto hidden = layers_.linear("text_embedding.0", layers_.data(unit_data::kText, data_));
-    return layers_.linear("text_embedding.2", record_gelu(layers_.graph(), hidden));
+    return layers_.linear("text_embedding.2", activated(hidden, Activation::gelu_tanh));
   }
 
   ValueId image() {

@@ -53,7 +53,7 @@ Result<BatchAhead::MicroBatch> BatchAhead::take_ahead(Clock::time_point since) {
   auto made = std::move(ahead_->made);
   ahead_.reset();
   auto batch = made.get();
-  // nobody needed the samples yet when that deadline began
+  // that deadline began before the rank needed the samples
   const bool is_late = !batch && batch.error().code() == Errc::deadline_exceeded;
   return is_late ? options_.make(place, since) : std::move(batch);
 }
@@ -61,7 +61,7 @@ Result<BatchAhead::MicroBatch> BatchAhead::take_ahead(Clock::time_point since) {
 Result<BatchAhead::MicroBatch> BatchAhead::take(const Place& place, const std::optional<Place>& next) {
   const auto since = Clock::now();
   if (ahead_) {
-    // This wait has the deadline of the one for samples, which began earlier; after that, nobody else is needed.
+    // The wait for samples inside `make` has a deadline, which began earlier; then `make` waits for no other party.
     const Span span("wait for a batch", SpanKind::wait);
     ahead_->made.wait();
   }

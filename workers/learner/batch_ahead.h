@@ -57,8 +57,8 @@ class BatchAhead {
 
   /// The micro-batch at `place`, after which the one at `next` begins to be made, unless one is ahead already. Blocks.
   /// What is ahead stays until it is asked for; another place is made here, once nothing else is being made.
-  /// Errors and exceptions: those of `make` for `place`. A deadline that passed while nobody needed the samples yet is
-  /// none: `make` is tried again here, its deadline counting from this call.
+  /// Errors and exceptions: those of `make` for `place`, but for a deadline that passed on the thread: `make` is then
+  /// called again here, its deadline counting from this call.
   Result<MicroBatch> take(const Place& place, const std::optional<Place>& next);
 
  private:

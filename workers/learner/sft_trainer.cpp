@@ -50,7 +50,7 @@ SftTrainer::SftTrainer(LearnerSetup setup, const BatchPlan& batch, std::unique_p
 EngineOptions SftTrainer::engine_options() const { return job_engine_options(setup_.config, setup_.run_dir); }
 
 Result<void> SftTrainer::begin(const TrainerSession& session) {
-  // What it made or still waits for is of the group before, and nobody may wait for a feed that starts.
+  // What it made or still waits for is of the group before; no thread may wait for a feed while that starts.
   ahead_.reset();
   session_ = session;
   has_update_ = has_curvature_ = false;

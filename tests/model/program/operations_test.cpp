@@ -157,12 +157,13 @@ TEST(ProgramOperationsTest, RmsNormWithAndWithoutRotation) {
 }
 
 TEST(ProgramOperationsTest, GeluAndScaledSum) {
-  expect_same(
-      {draw({2, 3, 8}, 0),
-       {},
-       {},
-       [](Graph& g, ValueId x, const auto&, auto&) { return record_add_scaled(g, record_gelu(g, x), x, 0.375); },
-       [](const at::Tensor& x, const auto&, auto&) { return at::gelu(x, "tanh") + x * 0.375; }});
+  expect_same({draw({2, 3, 8}, 0),
+               {},
+               {},
+               [](Graph& g, ValueId x, const auto&, auto&) {
+                 return record_add_scaled(g, record_activation(g, x, Activation::gelu_tanh), x, 0.375);
+               },
+               [](const at::Tensor& x, const auto&, auto&) { return at::gelu(x, "tanh") + x * 0.375; }});
 }
 
 TEST(ProgramOperationsTest, TakenRows) {

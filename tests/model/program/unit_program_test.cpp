@@ -42,7 +42,7 @@ ProgramCase unit(at::ScalarType dtype) {
     const auto h = record_modulated_norm(g, record_add(g, x, shared[0]), p["g"], p["n"], {}, 1e-6);
     const auto update = record_linear(g, record_linear(g, h, p["a"], kNoValue), p["b"], kNoValue);
     const auto u = record_add_scaled(g, record_linear(g, h, p["w1"], p["w1b"]), update, 0.5);
-    return record_add(g, x, record_linear(g, record_gelu(g, u), p["w2"], kNoValue));
+    return record_add(g, x, record_linear(g, record_activation(g, u, Activation::gelu_tanh), p["w2"], kNoValue));
   };
   return c;
 }
