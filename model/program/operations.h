@@ -70,8 +70,8 @@ struct AttentionPart {
 ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int64_t heads,
                          const std::vector<AttentionPart>& parts, ValueId key_rows = kNoValue);
 
-/// GELU in its tanh form (kernels/gelu.h) and with the error function (arXiv:1606.08415), u / (1 + e^-u), max(u, 0); all
-/// but the first are LibTorch's.
+/// GELU in its tanh form (kernels/gelu.h) and with the error function (arXiv:1606.08415), u / (1 + e^-u), max(u, 0).
+/// All but the first are LibTorch's.
 enum class Activation : std::uint8_t { gelu_tanh, gelu_erf, silu, relu };
 ValueId record_activation(Graph& graph, ValueId u, Activation activation);
 
