@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "device/host_device.h"
+
 namespace troupe::model {
 namespace {
 
@@ -25,11 +27,14 @@ void UnitMemory::reserve(at::Tensor& arena, std::int64_t bytes) {
   if (bytes == 0 || (arena.defined() && arena.numel() >= bytes)) return;
   made_.clear();
   arena = at::Tensor();
-  arena = at::empty({bytes}, at::TensorOptions().dtype(at::kByte));
+  const std::shared_ptr<device::Memory> memory = device_.allocate(bytes);
+  arena = at::from_blob(memory->address(), {bytes}, [memory](void*) {}, at::TensorOptions().dtype(at::kByte));
 }
 
+UnitMemory::UnitMemory() : device_(device::host_device()) {}
+
 UnitMemory::UnitMemory(int blocks, int slots, device::Device& device, std::string folder)
-    : blocks_(blocks), slots_(slots), device_(&device), folder_(std::move(folder)) {}
+    : blocks_(blocks), slots_(slots), device_(device), folder_(std::move(folder)) {}
 
 at::Tensor UnitMemory::kept_at(int place) {
   const std::lock_guard lock(mutex_);
@@ -43,7 +48,7 @@ Result<void> UnitMemory::stash_out(int place) {
   if (!kept.defined()) return {};
   auto& memory = behind_[place];
   if (!memory || memory->bytes() < kept.numel()) {
-    TROUPE_ASSIGN(memory, device_->allocate_behind(kept.numel(), folder_));
+    TROUPE_ASSIGN(memory, device_.allocate_behind(kept.numel(), folder_));
   }
   std::memcpy(memory->address(), kept.const_data_ptr(), kept.nbytes());
   return {};

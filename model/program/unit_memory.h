@@ -24,7 +24,8 @@ namespace troupe::model {
 /// stash_out and stash_in.
 class UnitMemory {
  public:
-  UnitMemory() = default;
+  /// On the machine's cores; each place has a stash of its own.
+  UnitMemory();
   /// Places 1 to `blocks` share `slots` stashes (0: each has its own), place p has stash p mod slots; what a place
   /// keeps lies in `folder` meanwhile (device::Device::allocate_behind). `device` outlives the memory.
   UnitMemory(int blocks, int slots, device::Device& device, std::string folder);
@@ -57,7 +58,7 @@ class UnitMemory {
   at::Tensor kept_at(int place);
 
   const int blocks_ = 0, slots_ = 0;
-  device::Device* const device_ = nullptr;
+  device::Device& device_;
   const std::string folder_;
   /// of each place; of the thread that copies
   std::map<int, std::shared_ptr<device::Memory>> behind_;
