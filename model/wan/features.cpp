@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "kernels/threads.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/clip_encoder.h"
 #include "model/wan/dit_parts.h"
@@ -150,6 +151,20 @@ at::Tensor FeatureEncoder::first_frame_channels(const at::Tensor& first_frame, s
 }
 
 FeatureEncoder::ImageFeatures FeatureEncoder::encode_images(const at::Tensor& images) const {
+  TORCH_CHECK(images.dim() == 5 && images.size(0) > 0, "images ", images.sizes(), ", want [B, T, H, W, 3]");
+  std::vector<ImageFeatures> of_samples(static_cast<std::size_t>(images.size(0)));
+  kernels::each_part(images.size(0), kernels::num_threads(), [&](std::int64_t sample) {
+    of_samples[static_cast<std::size_t>(sample)] = encode_sample(images.narrow(0, sample, 1));
+  });
+  const auto joined = [&](at::Tensor ImageFeatures::*part) {
+    std::vector<at::Tensor> parts;
+    for (const auto& sample : of_samples) parts.push_back(sample.*part);
+    return parts.size() == 1 || !parts.front().defined() ? parts.front() : at::cat(parts, 0);
+  };
+  return {joined(&ImageFeatures::clip), joined(&ImageFeatures::latents), joined(&ImageFeatures::first_frame)};
+}
+
+FeatureEncoder::ImageFeatures FeatureEncoder::encode_sample(const at::Tensor& images) const {
   const c10::NoGradGuard no_grad;
   const auto video = to_unit_video(images, config_.target_height, config_.target_width);
   ImageFeatures made{encode_image(video.select(2, 0)), codec_->encode(video).contiguous(), {}};

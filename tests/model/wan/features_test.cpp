@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "kernels/threads.h"
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/clip_encoder.h"
@@ -188,6 +189,24 @@ TEST(FeatureEncoderTest, ImagesEncodedTogetherEqualImagesEncodedAlone) {
   for (std::int64_t i = 0; i < 3; ++i) {
     EXPECT_LE(max_difference(together[i], encoder->encode_image(images.narrow(0, i, 1))[0]), 2e-6);
   }
+}
+
+TEST(FeatureEncoderTest, ImagesEncodedTogetherHaveTheBitsOfImagesEncodedAloneOnAnyNumberOfThreads) {
+  auto config = small_config();
+  config.dit.concat_first_frame_latent = true;
+  const auto encoder = make_encoder(config, 4);
+  const auto images = small_samples().at(batch_keys::kImages);
+  for (const int threads : {1, 2, 3}) {
+    kernels::set_num_threads(threads);
+    const auto together = encoder->encode_images(images);
+    for (std::int64_t b = 0; b < images.size(0); ++b) {
+      const auto alone = encoder->encode_images(images.narrow(0, b, 1));
+      EXPECT_TRUE(at::equal(together.clip.narrow(0, b, 1), alone.clip)) << threads;
+      EXPECT_TRUE(at::equal(together.latents.narrow(0, b, 1), alone.latents)) << threads;
+      EXPECT_TRUE(at::equal(together.first_frame.narrow(0, b, 1), alone.first_frame)) << threads;
+    }
+  }
+  kernels::set_num_threads(0);
 }
 
 TEST(FeatureEncoderTest, EncodersComputeInTheDtypeOfTheirWeights) {
