@@ -11,6 +11,7 @@
 #include "app/eval_episodes_command.h"
 #include "app/exit_code.h"
 #include "base/file_io.h"
+#include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/frozen_base.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/evaluate/checkpoint_evaluation.h"
@@ -112,7 +113,7 @@ int eval_command(const EvalOptions& options) {
   }
   return run_confined(options.data.empty() ? "the recordings" : options.data, rules_of(options, *place), [&] {
     const auto non_finite = evaluate_open_loop(options, *place);
-    if (!non_finite) return complain(non_finite.error());
+    if (!non_finite) return complain(suggest_older(non_finite.error(), place->folder));
     renew_page(*place);
     if (*non_finite == 0) return static_cast<int>(kOk);
     fmt::print(stderr, "error: {} predicted values are not finite\n", *non_finite);

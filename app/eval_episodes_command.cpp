@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/stopwatch.h"
 #include "base/version.h"
+#include "workers/checkpoint/commit.h"
 #include "workers/inference/agent/episode_report.h"
 #include "workers/inference/agent/episode_runner.h"
 #include "workers/inference/agent/episode_video.h"
@@ -115,12 +116,14 @@ Result<LoadedAgent> load_other(const EvalOptions& options, const LoadedAgent& fi
 }
 
 Result<void> evaluate_episodes(const EvalOptions& options, const CheckpointPlace& place) {
-  TROUPE_ASSIGN(const LoadedAgent first, load_first(options, place));
+  const auto first_loaded = load_first(options, place);
+  if (!first_loaded) return suggest_older(first_loaded.error(), place.folder);
+  const LoadedAgent& first = *first_loaded;
   std::optional<LoadedAgent> other;
   std::string other_folder;
   if (!options.compare.empty()) {
     auto loaded = load_other(options, first, other_folder);
-    if (!loaded) return loaded.error().with("--compare");
+    if (!loaded) return suggest_older(loaded.error(), other_folder).with("--compare");
     other = std::move(*loaded);
   }
   TROUPE_ASSIGN(const EvaluationPlan plan, make_evaluation_plan(options, place, first.job));

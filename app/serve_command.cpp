@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/seconds.h"
 #include "comm/serve/reserved_address.h"
+#include "workers/checkpoint/commit.h"
 #include "workers/inference/agent/agent_policy.h"
 #include "workers/inference/policy/find_checkpoint.h"
 #include "workers/inference/policy/load_policy.h"
@@ -108,7 +109,8 @@ Result<std::unique_ptr<Policy>> load_any_policy(const std::string& folder, const
 Result<std::unique_ptr<PolicyService>> load_service(const ServeOptions& options) {
   TROUPE_ASSIGN(const CheckpointPlace place, find_checkpoint(options.checkpoint, options.run_root));
   log::info("serve: loading {}", place.folder);
-  TROUPE_ASSIGN(auto policy, load_any_policy(place.folder, options));
+  auto policy = load_any_policy(place.folder, options);
+  if (!policy) return suggest_older(policy.error(), place.folder);
   PolicyServiceOptions service;
   service.queue = options.queue;
   service.queue_bytes = std::max(service.queue_bytes, max_request_bytes(options));
@@ -116,7 +118,7 @@ Result<std::unique_ptr<PolicyService>> load_service(const ServeOptions& options)
   service.request_timeout = options.once_selftest ? std::chrono::milliseconds(kSelfTestTimeout)
                                                   : to_milliseconds(Seconds(options.request_timeout_s));
   service.idle_timeout = to_milliseconds(Seconds(options.idle_timeout_s));
-  return PolicyService::start(std::move(policy), service);
+  return PolicyService::start(std::move(*policy), service);
 }
 
 /// A wildcard address is reached through loopback.

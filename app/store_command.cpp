@@ -170,7 +170,7 @@ int export_command(const ExportOptions& options) {
       line.show("MiB", done >> kMib, of >> kMib);
     });
   }();
-  if (!summary) return complain(summary.error(), exit_code_of(summary.error()));
+  if (!summary) return complain(suggest_older(summary.error(), place->folder));
   if (const auto written = write_card(*place, options, *summary); !written) return complain(written.error());
   fmt::print("exported {} tensors, {} parameters, {} bytes from {} to {}\n", summary->tensors, summary->parameters,
              summary->bytes, place->folder, options.out);

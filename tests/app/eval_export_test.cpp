@@ -133,6 +133,22 @@ TEST_F(EvalExportTest, ACheckpointIsEvaluatedAndExportedAndComesBackTheSame) {
   EXPECT_EQ(eval_command(eval_options(path("gear"))), 2) << "it lies in no run directory, so --out must be given";
 }
 
+TEST_F(EvalExportTest, DamageInTheNewestCheckpointIsSaidWithTheOneBeforeIt) {
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4", "checkpoint.interval=2"})));
+  const std::string checkpoints = std::filesystem::canonical(dir_ / "runs/latest") / "checkpoints";
+  const std::string file = checkpoints + "/step_000004/rank-00000-of-00002.safetensors";
+  flip_byte(file, 20'000);
+  const std::string cure = "name " + checkpoints + "/step_000002";
+  expect_end(troupe({"serve", "runs/latest", "--once-selftest"}), 4, {}, {file, cure});
+  expect_end(troupe({"eval", "runs/latest", "--open-loop", "--data", "data", "--windows", "1"}), 4, {}, {file, cure});
+  for (const char* format : {"safetensors", "gear"})
+    expect_end(troupe({"export", "runs/latest", "--format", format, "--out", "out"}), 4, {}, {file, cure});
+  EXPECT_TRUE(files_below(path("out")).empty());
+  expect_end(run_small({"job.name=next", "model.init.mode=checkpoint", "model.init.path=runs/latest"}), 4, {},
+             {file, cure});
+  EXPECT_EQ(exported_to(checkpoints + "/step_000002", path("out"), "safetensors"), 0);
+}
+
 TEST_F(EvalExportTest, AnExportedFolderIsEvaluatedLikeItsCheckpoint) {
   train();
   ASSERT_EQ(exported_to(run_.string(), path("gear"), "gear"), 0);

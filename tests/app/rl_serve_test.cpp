@@ -47,6 +47,15 @@ TEST_F(RlServeTest, OpenpiClientsAreAnswered) {
              {"(CartPole-v1) with openpi", "self-test ok: actions <f4 [1, 1]"});
 }
 
+TEST_F(RlServeTest, ADamagedRankFileIsNamed) {
+  const std::string checkpoint = std::filesystem::canonical(run_ + "/checkpoints/latest");
+  const std::string file = checkpoint + "/" + files_of(checkpoint, ".safetensors").begin()->first;
+  flip_byte(file, 5'000);
+  expect_end(troupe({"eval", run_, "--episodes", "1"}), 4, {}, {file});
+  expect_end(troupe({"eval", checkpoint, "--compare", run_, "--episodes", "1"}), 4, {}, {file});
+  expect_end(exported({}), 4, {}, {file});
+}
+
 TEST_F(RlServeTest, OtherProtocolsAreRefused) {
   for (const char* protocol : {"dreamzero", "groot"}) {
     expect_end(troupe({"serve", run_, "--protocol", protocol, "--once-selftest"}), 2, {}, {"add --protocol openpi"});

@@ -75,6 +75,25 @@ Result<void> compare_files(const std::string& directory, CheckpointCheck check) 
   return check == CheckpointCheck::digests ? reader->verify_digests() : reader->verify_small_files();
 }
 
+/// For who reads its weights next.
+Result<CheckpointEntry> entry_to_read(const std::string& directory, std::int64_t step) {
+  TROUPE_ASSIGN(CheckpointEntry entry, read_entry(directory, step));
+  const bool has_chunks = entry.manifest.format > 1;
+  TROUPE_TRY(compare_files(directory, has_chunks ? CheckpointCheck::small_files : CheckpointCheck::digests));
+  return entry;
+}
+
+/// Steps and paths of the folders that are named as committed checkpoints are.
+std::vector<std::pair<std::int64_t, std::string>> newest_first(const std::string& folder) {
+  std::vector<std::pair<std::int64_t, std::string>> found;
+  for (const std::string& name : subfolders(folder)) {
+    const auto parsed = parse_name(name);
+    if (parsed && !parsed->fence) found.emplace_back(parsed->step, folder + "/" + name);
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("step_{:06d}", step); }
@@ -165,12 +184,7 @@ std::vector<std::string> invalid_checkpoints(const std::string& folder) {
 }
 
 Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck check) {
-  std::vector<std::pair<std::int64_t, std::string>> candidates;
-  for (const std::string& name : subfolders(folder)) {
-    const auto parsed = parse_name(name);
-    if (parsed && !parsed->fence) candidates.emplace_back(parsed->step, folder + "/" + name);
-  }
-  std::sort(candidates.rbegin(), candidates.rend());
+  const auto candidates = newest_first(folder);
   for (const auto& [step, directory] : candidates) {
     auto entry = read_entry(directory, step);
     if (entry) {
@@ -182,6 +196,29 @@ Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck 
     log::warn("checkpoint {} is passed over: {}", directory, entry.error().message());
   }
   return Error{Errc::not_found, fmt::format("{}: no valid checkpoint among {}", folder, candidates.size())};
+}
+
+Result<CheckpointEntry> newest_checkpoint(const std::string& folder) {
+  for (const auto& [step, directory] : newest_first(folder)) {
+    auto entry = entry_to_read(directory, step);
+    if (entry) return entry;
+    // without a manifest: what a crash or a job that prunes left behind
+    if (entry.error().code() != Errc::not_found) return suggest_older(entry.error(), directory);
+  }
+  return Error{Errc::not_found, fmt::format("{}: it holds no checkpoint", folder)};
+}
+
+Error suggest_older(const Error& error, const std::string& directory) {
+  if (error.code() != Errc::data_loss) return error;
+  std::error_code code;
+  const fs::path real = fs::canonical(directory, code);  // of a link such as checkpoints/latest
+  const auto damaged = code ? std::nullopt : parse_name(real.filename().string());
+  if (!damaged) return error;
+  auto older = list_checkpoints(real.parent_path().string());
+  std::erase_if(older, [&](const CheckpointEntry& entry) { return entry.step >= damaged->step; });
+  if (older.empty()) return error;
+  return {error.code(),
+          fmt::format("{}; to use the checkpoint before it, name {}", error.message(), older.back().directory)};
 }
 
 Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int64_t step, std::uint64_t fence,

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "workers/checkpoint/checkpoint_state.h"
+#include "workers/checkpoint/commit.h"
 #include "workers/learner/base_writer.h"
 #include "workers/learner/engine_options.h"
 #include "workers/learner/initial_state.h"
@@ -137,7 +138,8 @@ Result<std::string> LearnerRank::restore(const GroupPlan& plan) {
   if (plan.checkpoint.empty()) {
     TROUPE_ASSIGN(const auto source, open_initial_state(setup_.config, engine_.units()));
     if (source) {
-      TROUPE_TRY(engine_.load(*source));
+      const auto loaded = engine_.load(*source);
+      if (!loaded) return suggest_older(loaded.error(), setup_.config.model.init.path);
     } else {
       engine_.initialise(static_cast<std::uint64_t>(setup_.config.job.seed));
     }

@@ -6,8 +6,11 @@ namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class CommitTest : public testing::CheckpointFixture {
  protected:
@@ -86,6 +89,47 @@ TEST_F(CommitTest, NewestValidPassesOverDamage) {
 TEST_F(CommitTest, NothingValidIsNotFound) {
   EXPECT_EQ(newest_valid(folder()).error().code(), Errc::not_found);
   EXPECT_EQ(newest_valid(path("absent")).error().code(), Errc::not_found);
+}
+
+TEST_F(CommitTest, TheNewestCheckpointIsNotPassedOverForItsDamage) {
+  const std::string one = write_and_commit(manifest(2, 1));
+  const std::string two = write_and_commit(manifest(2, 2));
+  const auto damaged = [&](const std::string& file) {
+    const auto newest = newest_checkpoint(folder());
+    ASSERT_FALSE(newest) << file;
+    EXPECT_EQ(newest.error().code(), Errc::data_loss);
+    EXPECT_THAT(newest.error().message(), AllOf(HasSubstr(two + "/" + file), HasSubstr("name " + one)));
+  };
+  flip_byte(two + "/ledger.jsonl", 0);
+  damaged("ledger.jsonl");
+  flip_byte(two + "/ledger.jsonl", 0);
+  fs::resize_file(two + "/rank-00001-of-00002.safetensors", 64);
+  damaged("rank-00001-of-00002.safetensors");
+  fs::remove(two + "/manifest.json");
+  EXPECT_EQ(newest_checkpoint(folder())->step, 1) << "what lies there is no checkpoint";
+  EXPECT_EQ(newest_checkpoint(path("absent")).error().code(), Errc::not_found);
+}
+TEST_F(CommitTest, RankFilesAreLeftToTheirReaderButThoseOfFormat1) {
+  const std::string one = write_and_commit(manifest(2, 1));
+  const std::string file = one + "/rank-00000-of-00002.safetensors";
+  flip_byte(file, -1);
+  EXPECT_EQ(newest_checkpoint(folder())->step, 1);
+  to_format_1(one);
+  EXPECT_EQ(newest_checkpoint(folder())->step, 1);
+  flip_byte(file, -1);
+  const auto newest = newest_checkpoint(folder());
+  ASSERT_FALSE(newest);
+  EXPECT_THAT(newest.error().message(), AllOf(HasSubstr(file), Not(HasSubstr("before it"))));
+}
+TEST_F(CommitTest, AnOlderCheckpointIsSuggestedForDamageOnly) {
+  const std::string one = write_and_commit(manifest(2, 1));
+  write_and_commit(manifest(2, 2));
+  const Error damage{Errc::data_loss, "damage"}, other{Errc::failed_precondition, "other"};
+  EXPECT_EQ(suggest_older(damage, path("latest")).message(),
+            "damage; to use the checkpoint before it, name " + fs::canonical(one).string());
+  EXPECT_EQ(suggest_older(other, path("latest")).message(), "other");
+  EXPECT_EQ(suggest_older(damage, one).message(), "damage") << "there is none before it";
+  EXPECT_EQ(suggest_older(damage, folder()).message(), "damage");
 }
 
 TEST_F(CommitTest, PruneKeepsTheNewest) {

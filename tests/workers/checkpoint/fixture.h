@@ -5,10 +5,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/fault.h"
+#include "base/hash.h"
 #include "kernels/element.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
@@ -104,6 +106,18 @@ class CheckpointFixture : public ::testing::Test {
   std::string write_and_commit(const Manifest& m) {
     write(m).value();
     return commit_checkpoint(folder_.string(), tmp(m), m.step).value();
+  }
+  /// Makes it one of format 1: without digests by chunk.
+  static void to_format_1(const std::string& directory) {
+    Manifest m = *read_manifest(directory);
+    m.format = 1;
+    for (ManifestFile& file : m.files) {
+      const std::string bytes = text_of(directory + "/" + file.name);
+      file.digest = xxh3_128_hex(std::as_bytes(std::span(bytes)));
+      file.has_chunks = false;
+      std::filesystem::remove(directory + "/" + file.list_name());
+    }
+    std::ofstream(directory + "/manifest.json") << manifest_to_json(m);
   }
 
   const ScratchFolder scratch_;

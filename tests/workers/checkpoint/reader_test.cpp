@@ -1,6 +1,5 @@
 #include "workers/checkpoint/reader.h"
 
-#include "base/hash.h"
 #include "tests/workers/checkpoint/fixture.h"
 
 namespace troupe::workers {
@@ -192,15 +191,7 @@ TEST_F(CheckpointReaderTest, ADamagedListOfDigestsIsRefused) {
 }
 TEST_F(CheckpointReaderTest, OfFormat1AllIsComparedAtOnce) {
   const std::string directory = write_and_commit(manifest(1));
-  Manifest m = *read_manifest(directory);
-  m.format = 1;
-  for (ManifestFile& file : m.files) {
-    const std::string bytes = text_of(directory + "/" + file.name);
-    file.digest = xxh3_128_hex(std::as_bytes(std::span(bytes)));
-    file.has_chunks = false;
-    fs::remove(directory + "/" + file.list_name());
-  }
-  std::ofstream(directory + "/manifest.json") << manifest_to_json(m);
+  to_format_1(directory);
   ASSERT_TRUE((*CheckpointReader::open(directory))->verify_unlisted());
   const std::string file = directory + "/" + Manifest::rank_file(0, 1);
   flip_byte(file, -1);

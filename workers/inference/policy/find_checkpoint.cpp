@@ -38,7 +38,7 @@ Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::st
     }
     return Error{run.error().code(), why};
   }
-  TROUPE_ASSIGN(const CheckpointEntry newest, newest_valid(run->checkpoints()));
+  TROUPE_ASSIGN(const CheckpointEntry newest, newest_checkpoint(run->checkpoints()));
   return CheckpointPlace{.folder = newest.directory, .run = run->root()};
 }
 
