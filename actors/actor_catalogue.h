@@ -110,7 +110,7 @@ inline constexpr std::array kActors{
     planned_actor(Party::decoder, "decoder/N", "`DecoderRole` (`workers/decoder`)", "its own, one per feed",
                   kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
     planned_actor(Party::encoder, "encoder/N", "`DecoderRole` over `EncodedSampleBuilder` (`workers/encoder`)",
-                  "its own, one per feed", kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
+                  "its own, `cluster.threads.encoder` per feed", kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
     planned_actor(Party::env, "env/N", "`SimulatorRole` (`workers/rollout`)",
                   "its own, one per rollout worker, stepping threads", kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
     planned_actor(Party::rollout, "rollout/N", "`RolloutRole` with `RolloutWorker` (`workers/rollout`)",

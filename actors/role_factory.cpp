@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <vector>
 
 #include "actors/actor_catalogue.h"
 #include "actors/consumer_dial.h"
@@ -58,7 +59,8 @@ Result<std::unique_ptr<Role>> make_decoder(const RoleContext& context, const Act
   TROUPE_ASSIGN(BuildSample build,
                 is_imitation(context.config) ? read_demonstrations(context.config) : decode_samples(context.config));
   TROUPE_ASSIGN(auto dial, consumer_dial(context));
-  return make_role_of<DecoderRole>(identity, std::move(build), std::move(dial), std::move(outbox));
+  return make_role_of<DecoderRole>(identity, std::vector<BuildSample>{std::move(build)}, std::move(dial),
+                                   std::move(outbox));
 }
 
 /// The part of a manifest that is the same for every checkpoint of a job, from specifications and files alone: the

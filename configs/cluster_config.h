@@ -96,8 +96,10 @@ struct RestartConfig {
 
 /// Threads of actors that compute.
 struct ThreadsConfig {
-  /// 0 to 1024. Read by placement. The number changes no bit of a result.
+  /// 0 to 1024. Read by placement. The number changes no bit of a result, nor does that of encoders.
   std::int64_t learner = 0;
+  /// 1 to 1024. Read by placement, workers/pipeline, actors.
+  std::int64_t encoder = 1;
 
   template <class V>
   static void describe(V& v) {
@@ -105,6 +107,10 @@ struct ThreadsConfig {
             "threads that one learner rank computes on; 0: on nodes without devices the cores that feeders leave, "
             "beside a device 2",
             "count", 0, 1024);
+    v.field("encoder", &ThreadsConfig::encoder,
+            "threads of one encoder (data.features.encode encoder), which share its copy of the frozen networks; each "
+            "makes a sample by itself",
+            "count", 1, 1024);
   }
 };
 

@@ -70,7 +70,7 @@ std::vector<PlannedActor> make_actors(const ClusterSnapshot& cluster, const JobC
                          .process_rank = static_cast<std::int64_t>(p),
                          .node = mine[p].node,
                          .devices = mine[p].devices,
-                         .cpus = elastic_cpus(node, role, on_node(mine, mine[p].node)),
+                         .cpus = elastic_cpus(node, job, role, on_node(mine, mine[p].node)),
                          .isolation = isolation_of(job, role)};
       if (role == RoleKind::learner) {
         actor.cpus = learner_cpus(node, job, ranks[n]);
@@ -172,7 +172,8 @@ void warn_of_unused_feeder(const JobConfig& job, Plan& plan) {
   const std::string used = feeder_role(job), unused = used == RoleKind::decoder ? "encoder" : "decoder";
   const ClusterConfig& cluster = job.cluster;
   const bool named = cluster.elastic.count(unused) != 0 || cluster.isolation.count(unused) != 0 ||
-                     cluster.component_placement.count(unused) != 0;
+                     cluster.component_placement.count(unused) != 0 ||
+                     (unused == RoleKind::encoder && cluster.threads.encoder != ThreadsConfig().encoder);
   if (!named) return;
   plan.warnings.push_back(fmt::format(
       "feeder: data.features.encode is {}, so that {}s feed the learners; what cluster says of '{}' is not used",

@@ -123,7 +123,7 @@ PlannedActor template_actor(const Plan& plan, const JobConfig& job, const std::s
     if (a.role == role) return a;
   }
   return {.role = role,
-          .cpus = kFeederCpus,
+          .cpus = feeder_cpus(job, role),
           .isolation = isolation_of(job, role),
           .memory_bytes = plan.decoder_memory_bytes};
 }

@@ -135,7 +135,8 @@ std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& 
     if (ranks[n] == 0 && !is_helper) continue;
     const double taken = (ranks[n] == 0 ? 0.0 : learner_cpus(node, job, ranks[n])) * static_cast<double>(ranks[n]) +
                          checkpointer_cpus(node) * static_cast<double>(checkpointers[n]);
-    const auto free = static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / kFeederCpus));
+    const auto free =
+        static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / feeder_cpus(job, role)));
     const std::int64_t wanted = std::max<std::int64_t>(ranks[n], is_helper ? 1 : 0) *
                                 (node.devices.empty() ? per_rank.without : per_rank.with_device);
     for (std::int64_t i = 0; i < std::min(free, wanted); ++i) pool.push_back({static_cast<std::int64_t>(n), {}});
@@ -167,7 +168,7 @@ std::int64_t learner_threads(const NodeSnapshot& node, const JobConfig& job, std
   double feeders = 0;
   // simulators step while the learner waits
   for (const std::string& role : elastic_roles(job)) {
-    if (role != RoleKind::env) feeders += kFeederCpus * static_cast<double>(per_rank_of(role).without);
+    if (role != RoleKind::env) feeders += feeder_cpus(job, role) * static_cast<double>(per_rank_of(role).without);
   }
   const double left = usable_cpus(node) - checkpointer_cpus(node);
   return std::max(half, static_cast<std::int64_t>(left / static_cast<double>(ranks) - feeders));
@@ -179,8 +180,13 @@ double learner_cpus(const NodeSnapshot& node, const JobConfig& job, std::int64_t
                                     : learner_threads(node, job, ranks_on_node));
 }
 
-double elastic_cpus(const NodeSnapshot& node, const std::string& role, std::int64_t actors_on_node) {
-  if (role != RoleKind::env) return kFeederCpus;
+double feeder_cpus(const JobConfig& job, const std::string& role) {
+  return role == RoleKind::encoder ? static_cast<double>(job.cluster.threads.encoder) : 1;
+}
+
+double elastic_cpus(const NodeSnapshot& node, const JobConfig& job, const std::string& role,
+                    std::int64_t actors_on_node) {
+  if (role != RoleKind::env) return feeder_cpus(job, role);
   const std::int64_t share = node.cpus / std::max<std::int64_t>(1, actors_on_node);
   return static_cast<double>(node.devices.empty() ? std::max<std::int64_t>(1, share) : 1);
 }

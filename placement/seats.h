@@ -35,13 +35,14 @@ std::int64_t learner_threads(const NodeSnapshot& node, const JobConfig& job, std
 /// Cores that are counted for one learner rank: its threads, but on less than 8 cores without devices half of the
 /// node's over its ranks, at least 1.
 double learner_cpus(const NodeSnapshot& node, const JobConfig& job, std::int64_t ranks_on_node);
-/// Cores of one actor of an elastic pool: 1, but a simulator beside no device steps its environments on all of the
-/// node's cores, shared by the simulators there: in turn with the learner, who waits meanwhile.
-double elastic_cpus(const NodeSnapshot& node, const std::string& role, std::int64_t actors_on_node);
+/// Cores of one decoder, encoder or rollout worker: 1, but of an encoder cluster.threads.encoder.
+double feeder_cpus(const JobConfig& job, const std::string& role);
+/// Cores of one actor of an elastic pool: feeder_cpus, but a simulator beside no device steps its environments on all
+/// of the node's cores, shared by the simulators there: in turn with the learner, who waits meanwhile.
+double elastic_cpus(const NodeSnapshot& node, const JobConfig& job, const std::string& role,
+                    std::int64_t actors_on_node);
 /// 2 on nodes of 16 cores and more, else 1.
 double checkpointer_cpus(const NodeSnapshot& node);
-/// Of one decoder, encoder or rollout worker: its work is serial.
-inline constexpr double kFeederCpus = 1;
 
 /// Cores that actors may use: all but 1 for the node agent, 0.25 below 8 cores.
 double usable_cpus(const NodeSnapshot& node);

@@ -33,6 +33,8 @@ TEST_F(EncodeTest, WhereSamplesAreEncodedDoesNotChangeWhatIsTrained) {
   expect_close(curve("train/loss", "learner"), curve("train/loss", "encoder"));
   const auto weights = exported("encoder");
   EXPECT_TRUE(weights == exported("processes"));
+  train("threads", fixed_images() + encoders() + Words{"cluster.threads.encoder=3"});
+  EXPECT_TRUE(weights == exported("threads"));
   // with a cache the learner encodes each sample by itself, too
   train("cached-learner", cached());
   train("cached-encoder", cached() + encoders());

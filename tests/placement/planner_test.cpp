@@ -158,6 +158,18 @@ TEST_F(PlannerTest, TheJobMaySetALearnersThreads) {
   EXPECT_EQ(plan_or_fail(cluster_of("cpu2-8G"), job).actors[0].cpus, 5);
   EXPECT_EQ(plan_or_fail(cluster_of("1xH200"), job).actors[0].threads, 5);
 }
+TEST_F(PlannerTest, TheJobMaySetAnEncodersThreads) {
+  job.data.features.encode = "encoder";
+  const Plan before = plan_or_fail(cluster_of("cpu16-64G"), job);
+  job.cluster.threads.encoder = 4;
+  const Plan plan = plan_or_fail(cluster_of("cpu16-64G"), job);
+  EXPECT_EQ(plan.actors[1].role, "encoder");
+  EXPECT_EQ(plan.actors[1].cpus, 4);
+  EXPECT_EQ(plan.actors[0].threads, before.actors[0].threads - 3) << "they are the learner's no longer";
+  job.data.features.encode = "learner";
+  EXPECT_THAT(plan_or_fail(cluster_of("cpu16-64G"), job).warnings,
+              ::testing::Contains(HasSubstr("what cluster says of 'encoder' is not used")));
+}
 TEST_F(PlannerTest, ThreadRolesOfOneNodeHandOverInProcess) {
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0:0-1"};
   for (const char* role : {"learner", "decoder", "checkpointer"}) job.cluster.isolation[role] = "thread";

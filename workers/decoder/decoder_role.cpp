@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/fault.h"
@@ -12,23 +13,44 @@
 
 namespace troupe::workers {
 
-DecoderRole::DecoderRole(ActorIdentity identity, BuildSample build, ConsumerDial dial, Outbox outbox,
+DecoderRole::DecoderRole(ActorIdentity identity, std::vector<BuildSample> builds, ConsumerDial dial, Outbox outbox,
                          double report_seconds)
     : identity_(std::move(identity)),
-      build_(std::move(build)),
       dial_(std::move(dial)),
       outbox_(std::move(outbox)),
-      report_seconds_(report_seconds) {}
+      report_seconds_(report_seconds) {
+  for (BuildSample& build : builds) makers_.push_back({.build = std::move(build)});
+}
 
 void DecoderRole::start() {
   outbox_("controller", ActorUp{.actor = identity_.actor, .incarnation = identity_.incarnation, .pid = ::getpid()});
 }
 
-void DecoderRole::count(Clock::time_point begin, Clock::time_point end) {
-  // between two items nobody had given credit, or else the lock would have been taken at once
-  if (last_end_ != Clock::time_point{}) idle_seconds_ += Seconds(begin - last_end_).count();
+DecoderRole::Maker& DecoderRole::take_maker() {
+  std::unique_lock lock(mutex_);
+  const auto idle = [this] {
+    return std::find_if(makers_.begin(), makers_.end(), [](const Maker& maker) { return maker.is_idle; });
+  };
+  given_back_.wait(lock, [&] { return idle() != makers_.end(); });
+  Maker& maker = *idle();
+  maker.is_idle = false;
+  return maker;
+}
+
+void DecoderRole::give_back(Maker& maker, Clock::time_point begin, Clock::time_point end) {
+  {
+    const std::lock_guard lock(mutex_);
+    count(maker, begin, end);
+    maker.is_idle = true;
+  }
+  given_back_.notify_one();
+}
+
+void DecoderRole::count(Maker& maker, Clock::time_point begin, Clock::time_point end) {
+  // between two items nobody had given credit, or else it would have been taken at once
+  if (maker.last_end != Clock::time_point{}) idle_seconds_ += Seconds(begin - maker.last_end).count();
   busy_seconds_ += Seconds(end - begin).count();
-  last_end_ = end;
+  maker.last_end = end;
   if (idle_seconds_ + busy_seconds_ < report_seconds_) return;
   outbox_("controller",
           ProducerTimes{.actor = identity_.actor, .idle_seconds = idle_seconds_, .busy_seconds = busy_seconds_});
@@ -46,21 +68,23 @@ void DecoderRole::dial_feeds(const Peers& peers) {
       if (sent) return sent;
       return Result<void>(sent.error().with(fmt::format("position {}", SampleKey::of(credit.tag).position)));
     };
-    return std::make_unique<ProducerLoop>(
-        ProducerLoop::Options{.producer = identity_.instance(), .consumer = "a feed", .address = address}, dial_,
-        ProducerLoop::Work{.serve = serve});
+    return std::make_unique<ProducerLoop>(ProducerLoop::Options{.producer = identity_.instance(),
+                                                                .consumer = "a feed",
+                                                                .address = address,
+                                                                .threads = static_cast<std::int64_t>(makers_.size())},
+                                          dial_, ProducerLoop::Work{.serve = serve});
   });
 }
 
 Item DecoderRole::produce(const Credit& credit, std::span<std::byte> slot) {
   const SampleKey key = SampleKey::of(credit.tag);
-  const std::lock_guard lock(build_mutex_);
+  Maker& maker = take_maker();
   const auto begin = Clock::now();
   const Span span("make sample");
   const auto faulted = fault_point("decoder.item", fmt::format("{} position {}", identity_.instance(), key.position));
-  Item item =
-      make_item(credit, slot, faulted ? build_(key.split, key.position, slot) : Result<std::size_t>(faulted.error()));
-  count(begin, Clock::now());
+  Item item = make_item(credit, slot,
+                        faulted ? maker.build(key.split, key.position, slot) : Result<std::size_t>(faulted.error()));
+  give_back(maker, begin, Clock::now());
   return item;
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "comm/channel/channel.h"
@@ -20,35 +22,43 @@ namespace troupe::workers {
 /// cause; their text reaches the learner as Item::error.
 using BuildSample = std::function<Result<std::size_t>(Split split, std::int64_t position, std::span<std::byte> slot)>;
 
-/// A decoder: dials every feed it is told of, and makes the samples they give credit for, one at a time.
-/// One thread per feed waits for credits; the work itself is serial, so that a decoder uses one core (`BuildSample`
-/// is called by one thread at a time). It tells the controller how long it was idle for want of credit
-/// (ProducerTimes): the stall of this end. A sample that cannot be made is sent as an item with its
-/// error: the learner decides what that means.  Takes Peers: it dials addresses that are new and closes those that
-/// are not listed any more. Sends ActorUp at start() and ProducerTimes to the controller. A connection
-/// that fails is not dialled again until its address comes anew.
+/// A decoder: dials every feed it is told of, and makes the samples they give credit for, as many at a time as it has
+/// `builds`, on as many cores. As many threads per feed wait for credits; each of the builds is called by one thread at
+/// a time. It tells the controller how long they were idle, all together, for want of credit (ProducerTimes): the stall
+/// of this end. A sample that cannot be made is sent as an item with its error: the learner decides what that means.
+/// Takes Peers: it dials addresses that are new and closes those that are not listed any more. Sends ActorUp at start()
+/// and ProducerTimes to the controller. A connection that fails is not dialled again until its address comes anew.
 class DecoderRole final {
  public:
   /// Reports its times after every `report_seconds` of them.
-  DecoderRole(ActorIdentity identity, BuildSample build, ConsumerDial dial, Outbox outbox, double report_seconds = 2);
+  DecoderRole(ActorIdentity identity, std::vector<BuildSample> builds, ConsumerDial dial, Outbox outbox,
+              double report_seconds = 2);
 
   void start();
   void handle(const std::string& from, const Message& message);
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// One of the builds.
+  struct Maker {
+    BuildSample build;
+    bool is_idle = true;
+    Clock::time_point last_end{};  // zero before the first item
+  };
   void dial_feeds(const Peers& peers);
-  /// Any thread; one builds at a time.
+  /// Any thread; waits until a maker is idle.
   Item produce(const Credit& credit, std::span<std::byte> slot);
-  void count(Clock::time_point begin, Clock::time_point end);  // requires build_mutex_
+  Maker& take_maker();
+  void give_back(Maker& maker, Clock::time_point begin, Clock::time_point end);
+  void count(Maker& maker, Clock::time_point begin, Clock::time_point end);  // requires mutex_
 
   const ActorIdentity identity_;
-  const BuildSample build_;
   const ConsumerDial dial_;
   const Outbox outbox_;
   const double report_seconds_;
-  std::mutex build_mutex_;
-  Clock::time_point last_end_{};                // guarded by build_mutex_, as the next two; zero before the first item
+  std::mutex mutex_;
+  std::condition_variable given_back_;
+  std::vector<Maker> makers_;  // guarded by mutex_, as the next two, but for `build` of one that is taken
   double idle_seconds_ = 0, busy_seconds_ = 0;  // since the last report
   // By address. Last: their threads use the rest.
   std::map<std::string, std::unique_ptr<ProducerLoop>> connections_;

@@ -61,18 +61,30 @@ CachedEncoder::CachedEncoder(const JobConfig& job, std::unique_ptr<FeatureEncode
       cache_(std::move(cache)),
       texts_(cache_ ? text_memory_bytes : 0) {}
 
-Result<std::unique_ptr<CachedEncoder>> CachedEncoder::make(const JobConfig& job, const FrozenEncoders& weights) {
+Result<std::vector<std::unique_ptr<CachedEncoder>>> CachedEncoder::make_all(const JobConfig& job,
+                                                                            const FrozenEncoders& weights,
+                                                                            std::int64_t count) {
   const std::string& folder = job.data.features.cache;
-  if (folder.empty()) {
-    TROUPE_ASSIGN(auto encoder, weights.encoder());
-    return std::make_unique<CachedEncoder>(job, std::move(encoder), FeatureModels{}, nullptr);
+  const std::int64_t text_bytes = FeatureEncoder::kDefaultCacheBytes / count;
+  std::shared_ptr<FeatureCache> cache;
+  FeatureModels models;
+  if (!folder.empty()) {
+    TROUPE_ASSIGN(cache, FeatureCache::open(folder));
+    models = weights.models();
+    TROUPE_TRY(describe_models(*cache, job, models));
   }
-  TROUPE_ASSIGN(auto cache, FeatureCache::open(folder));
-  // texts are kept in memory once: by us, who know those from disk, too
-  TROUPE_ASSIGN(auto encoder, weights.encoder(0));
-  FeatureModels models = weights.models();
-  TROUPE_TRY(describe_models(*cache, job, models));
-  return std::make_unique<CachedEncoder>(job, std::move(encoder), std::move(models), std::move(cache));
+  std::vector<std::unique_ptr<CachedEncoder>> all;
+  for (std::int64_t i = 0; i < count; ++i) {
+    // with a cache, texts are kept in memory once: by us, who know those from disk, too
+    TROUPE_ASSIGN(auto encoder, weights.encoder(cache ? 0 : text_bytes));
+    all.push_back(std::make_unique<CachedEncoder>(job, std::move(encoder), models, cache, text_bytes));
+  }
+  return all;
+}
+
+Result<std::unique_ptr<CachedEncoder>> CachedEncoder::make(const JobConfig& job, const FrozenEncoders& weights) {
+  TROUPE_ASSIGN(auto one, make_all(job, weights, 1));
+  return std::move(one.front());
 }
 
 Result<std::unique_ptr<CachedEncoder>> CachedEncoder::make(const JobConfig& job) {

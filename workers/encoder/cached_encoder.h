@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "configs/job_config.h"
@@ -39,6 +40,11 @@ class CachedEncoder {
   /// and those of FrozenEncoders::encoder.
   static Result<std::unique_ptr<CachedEncoder>> make(const JobConfig& job, const FrozenEncoders& weights);
   static Result<std::unique_ptr<CachedEncoder>> make(const JobConfig& job);
+  /// `count` of them for as many threads, over the same weights and one cache; each has its part of the memory for
+  /// texts.
+  static Result<std::vector<std::unique_ptr<CachedEncoder>>> make_all(const JobConfig& job,
+                                                                      const FrozenEncoders& weights,
+                                                                      std::int64_t count);
 
   /// As FeatureEncoder::encode: collated samples in, context, clip, latents and first frame in the place of ids and
   /// canvases out.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/blocked_signals.h"
 #include "base/hash.h"
@@ -48,7 +49,7 @@ void ProducerLoop::run() {
     const std::lock_guard lock(mutex_);
     producer_ = producer;
   }
-  const auto served = serve_credits(producer);
+  const auto served = options_.threads == 1 ? serve_credits(producer) : serve_on_threads(producer);
   if (!served && !stopping_) {
     if (served.error().code() == Errc::unavailable) {
       log::info("{}: {} is done with it: {}", options_.producer, options_.consumer, served.error().message());
@@ -67,11 +68,32 @@ Result<std::unique_ptr<ChannelProducer>> ProducerLoop::dial() const {
   return dialled;
 }
 
+Result<void> ProducerLoop::serve_on_threads(const std::shared_ptr<ChannelProducer>& producer) {
+  std::mutex mutex;
+  Result<void> ended;
+  const auto serve = [&] {
+    const auto served = serve_credits(producer);
+    producer->stop();  // the others are `cancelled` then, and this one is not
+    const std::lock_guard lock(mutex);
+    if (ended && !served && served.error().code() != Errc::cancelled) ended = served;
+  };
+  std::vector<std::jthread> others;
+  for (std::int64_t i = 1; i < options_.threads; ++i) others.emplace_back(serve);
+  serve();
+  others.clear();
+  return ended;
+}
+
+Result<Credit> ProducerLoop::next_credit(ChannelProducer& producer) {
+  const std::lock_guard lock(credit_mutex_);
+  return producer.next_credit(kCreditWait);
+}
+
 Result<void> ProducerLoop::serve_credits(const std::shared_ptr<ChannelProducer>& producer) {
   std::optional<Span> wait;  // one however often the wait is taken up again
   while (!stopping_ && (!work_.ready || work_.ready())) {
     if (!wait || !wait->is_traced()) wait.emplace("wait for a credit", SpanKind::wait);
-    const auto credit = producer->next_credit(kCreditWait);
+    const auto credit = next_credit(*producer);
     if (!credit && credit.error().code() == Errc::deadline_exceeded) continue;
     wait.reset();
     if (!credit) return credit.error();

@@ -23,9 +23,9 @@ using ConsumerDial =
     std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
 
 /// One consumer as its producer sees it: a thread that dials the consumer and has its credits served one after the
-/// other, until the loop is stopped or the consumer is gone; the log says which. A consumer that does not answer is
-/// dialled again: it may only be slow, or stopped, and nobody but the controller says that it is gone. The connection
-/// lasts until the loop is destroyed, or longer where `serve` has kept it.
+/// other, or Options::threads of them at a time, until the loop is stopped or the consumer is gone; the log says which.
+/// A consumer that does not answer is dialled again: it may only be slow, or stopped, and nobody but the controller
+/// says that it is gone. The connection lasts until the loop is destroyed, or longer where `serve` has kept it.
 class ProducerLoop {
  public:
   struct Options {
@@ -35,8 +35,10 @@ class ProducerLoop {
     std::string consumer;
     /// Of the consumer.
     std::string address;
+    /// That take credits, each its own; all end with the first one that does.
+    std::int64_t threads = 1;
   };
-  /// What the loop calls, on its thread.
+  /// What the loop calls, on its threads.
   struct Work {
     /// Makes the item of a credit and sends it, or sees to it that another thread does. An error ends the loop.
     std::function<Result<void>(const std::shared_ptr<ChannelProducer>& producer, const Credit& credit)> serve;
@@ -61,11 +63,15 @@ class ProducerLoop {
  private:
   void run();
   Result<std::unique_ptr<ChannelProducer>> dial() const;
+  Result<void> serve_on_threads(const std::shared_ptr<ChannelProducer>& producer);
   Result<void> serve_credits(const std::shared_ptr<ChannelProducer>& producer);
+  Result<Credit> next_credit(ChannelProducer& producer);
 
   const Options options_;
   const ConsumerDial dial_;
   const Work work_;
+  /// Held in next_credit of the connection.
+  std::mutex credit_mutex_;
   mutable std::mutex mutex_;
   /// Set once, under mutex_.
   std::shared_ptr<ChannelProducer> producer_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -51,7 +52,9 @@ class FakeProducer final : public ChannelProducer {
     feed_->credits.pop_front();
     return credit;
   }
-  std::span<std::byte> slot(const Credit&) override { return slot_; }
+  std::span<std::byte> slot(const Credit& credit) override {
+    return slots_[static_cast<std::size_t>(SampleKey::of(credit.tag).position) % slots_.size()];
+  }
   Result<void> send(const Item& item) override {
     const std::lock_guard lock(feed_->mutex);
     feed_->items.push_back(item);
@@ -67,7 +70,7 @@ class FakeProducer final : public ChannelProducer {
 
  private:
   const std::shared_ptr<Feed> feed_;
-  std::vector<std::byte> slot_ = std::vector<std::byte>(64);
+  std::array<std::array<std::byte, 64>, 32> slots_{};
 };
 
 class DecoderRoleTest : public ::testing::Test {
@@ -81,6 +84,10 @@ class DecoderRoleTest : public ::testing::Test {
       if (position == 13) return Error{Errc::data_loss, "v.mp4: broken"};
       return sizeof position;
     };
+    role_ = make_role({build});
+    role_->start();
+  }
+  std::unique_ptr<DecoderRole> make_role(std::vector<BuildSample> builds) {
     const auto dial = [this](const std::string& address,
                              const std::string& producer) -> Result<std::unique_ptr<ChannelProducer>> {
       EXPECT_EQ(producer, "decoder/3#1");
@@ -91,9 +98,8 @@ class DecoderRoleTest : public ::testing::Test {
       const std::lock_guard lock(mutex_);
       if (const auto* times = std::get_if<ProducerTimes>(&message)) times_.push_back(*times);
     };
-    role_ =
-        std::make_unique<DecoderRole>(ActorIdentity{.actor = "decoder/3", .incarnation = 1}, build, dial, outbox, 0.0);
-    role_->start();
+    return std::make_unique<DecoderRole>(ActorIdentity{.actor = "decoder/3", .incarnation = 1}, std::move(builds), dial,
+                                         outbox, 0.0);
   }
   void TearDown() override {
     role_.reset();
@@ -123,6 +129,28 @@ TEST_F(DecoderRoleTest, EveryFeedGetsWhatItGaveCreditFor) {
       EXPECT_EQ(item.xxh3, xxh3_64(std::as_bytes(std::span(&position, 1))));
     }
   }
+}
+
+TEST_F(DecoderRoleTest, AsManySamplesAreMadeAtATimeAsThereAreBuilds) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int in_work = 0;
+  const auto build = [&](Split, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
+    std::unique_lock lock(mutex);
+    ++in_work;
+    changed.notify_all();
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), [&] { return in_work == 2; }));
+    std::memcpy(slot.data(), &position, sizeof position);
+    return sizeof position;
+  };
+  role_ = make_role({build, build});
+  role_->handle("controller", Peers{.fence = 1, .channels = {"a"}});
+  for (std::int64_t position = 0; position < 2; ++position) feeds_["a"]->grant(position);
+  for (const Item& item : feeds_["a"]->wait_for(2)) {
+    const std::int64_t position = SampleKey::of(item.credit.tag).position;
+    EXPECT_EQ(item.xxh3, xxh3_64(std::as_bytes(std::span(&position, 1))));
+  }
+  role_.reset();  // before what it calls
 }
 
 TEST_F(DecoderRoleTest, AScriptedFaultCostsOneItem) {

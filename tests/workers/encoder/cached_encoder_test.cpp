@@ -64,6 +64,16 @@ TEST_F(CachedEncoderTest, ASecondProcessComputesNothing) {
   EXPECT_EQ(again->cache()->stats().hits, 4 + 2 * 4);
 }
 
+TEST_F(CachedEncoderTest, ThoseOfOneProcessShareACacheAndGiveTheSameBits) {
+  const JobConfig job = cached_job();
+  const Batch samples = tiny_samples(0, 2);
+  const auto weights = FrozenEncoders::load(job);
+  const auto all = CachedEncoder::make_all(job, *weights, 2);
+  expect_equal((*all)[0]->encode(samples), (*all)[1]->encode(samples));
+  EXPECT_EQ((*all)[0]->cache(), (*all)[1]->cache());
+  EXPECT_EQ((*all)[0]->cache()->stats().written, 6);
+}
+
 TEST_F(CachedEncoderTest, AnotherModelsEntriesAreNotFound) {
   const Batch samples = tiny_samples(0, 2);
   const auto text_of = [&](const JobConfig& job) {

@@ -31,7 +31,7 @@ class ProducerLoopTest : public ::testing::Test {
          .on_item = [this](const std::string&, const Item& item) { note([&] { items_.push_back(item); }); }});
     consumer_ = std::move(*opened);
   }
-  std::unique_ptr<ProducerLoop> start(ProducerLoop::Work work) {
+  std::unique_ptr<ProducerLoop> start(ProducerLoop::Work work, std::int64_t threads = 1) {
     work.left = [this] { note([&] { has_left_ = true; }); };
     const auto dial = [this](const std::string& address,
                              const std::string& producer) -> Result<std::unique_ptr<ChannelProducer>> {
@@ -40,8 +40,9 @@ class ProducerLoopTest : public ::testing::Test {
       return open_producer(nullptr, address, producer, 2, kPatience);
     };
     return std::make_unique<ProducerLoop>(
-        ProducerLoop::Options{.producer = "decoder/0#0", .consumer = "a feed", .address = consumer_->address()}, dial,
-        std::move(work));
+        ProducerLoop::Options{
+            .producer = "decoder/0#0", .consumer = "a feed", .address = consumer_->address(), .threads = threads},
+        dial, std::move(work));
   }
   /// The item is its credit's tag.
   static Result<void> echo(const std::shared_ptr<ChannelProducer>& producer, const Credit& credit) {
@@ -85,6 +86,29 @@ TEST_F(ProducerLoopTest, EveryCreditIsServedInOrderUntilTheLoopIsStopped) {
   loop->stop();
   EXPECT_TRUE(has_left_);
   EXPECT_EQ(loop->stats().items, 2u);
+}
+
+TEST_F(ProducerLoopTest, ThreadsServeCreditsAtTheSameTime) {
+  int in_work = 0;
+  const auto loop = start({.serve =
+                               [&](const auto& producer, const Credit& credit) {
+                                 note([&] { ++in_work; });
+                                 EXPECT_TRUE(wait_for([&] { return in_work == 2; }));
+                                 return echo(producer, credit);
+                               }},
+                          2);
+  ASSERT_TRUE(wait_for([&] { return items_.size() == 2; }));
+  EXPECT_NE(items_[0].credit.tag, items_[1].credit.tag);
+  loop->stop();
+  EXPECT_TRUE(has_left_);
+}
+
+TEST_F(ProducerLoopTest, AnErrorOfOneThreadEndsAll) {
+  const auto loop = start({.serve = [](const auto&, const Credit&) -> Result<void> {
+                            return Error{Errc::internal, "broken"};
+                          }},
+                          3);
+  EXPECT_TRUE(wait_for([&] { return has_left_; }));
 }
 
 TEST_F(ProducerLoopTest, AConsumerThatDoesNotAnswerIsDialledAgain) {
