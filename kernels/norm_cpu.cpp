@@ -179,14 +179,14 @@ void modulated_norm_backward(const std::vector<RowRun>& runs, std::int64_t chann
 }
 
 template <class T>
-void rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, const T* gain, double eps,
-                      const Rotation<T>& rotation, T* y, Acc<T>* rstd, int threads) {
+void rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, std::int64_t x_stride, const T* gain,
+                      double eps, const Rotation<T>& rotation, T* y, Acc<T>* rstd, int threads) {
   parallel(rows, threads, [&](std::int64_t begin, std::int64_t end) {
     std::vector<Acc<T>> scratch(static_cast<std::size_t>(channels));
     with_best_isa([&]() TROUPE_LAMBDA {
       for (auto row = begin; row < end; ++row) {
         const auto token = rotation.cos == nullptr ? 0 : row % rotation.tokens;
-        rms_row<T>(channels, x + row * channels, gain, static_cast<Acc<T>>(eps), rotation, token, y + row * channels,
+        rms_row<T>(channels, x + row * x_stride, gain, static_cast<Acc<T>>(eps), rotation, token, y + row * channels,
                    rstd + row, scratch.data());
       }
     });
@@ -194,8 +194,9 @@ void rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, cons
 }
 
 template <class T>
-void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, const T* x, const T* gain,
-                       const Acc<T>* rstd, const Rotation<T>& rotation, T* dx, Acc<T>* dgain, int threads) {
+void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, const T* x, std::int64_t x_stride,
+                       const T* gain, const Acc<T>* rstd, const Rotation<T>& rotation, T* dx, std::int64_t dx_stride,
+                       Acc<T>* dgain, int threads) {
   const auto runs = row_runs(1, rows, nullptr, 1, false);
   std::vector<Acc<T>> parts(runs.size() * static_cast<std::size_t>(channels));
   parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
@@ -205,8 +206,8 @@ void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, co
         const auto& run = runs[static_cast<std::size_t>(i)];
         for (auto row = run.begin; row < run.end; ++row) {
           const auto token = rotation.cos == nullptr ? 0 : row % rotation.tokens;
-          rms_row_backward<T>(channels, dy + row * channels, x + row * channels, gain, rstd[row], rotation, token,
-                              dx + row * channels, parts.data() + i * channels, scratch.data());
+          rms_row_backward<T>(channels, dy + row * channels, x + row * x_stride, gain, rstd[row], rotation, token,
+                              dx + row * dx_stride, parts.data() + i * channels, scratch.data());
         }
       }
     });
@@ -237,10 +238,10 @@ void sum_rows(std::int64_t rows, std::int64_t channels, const T* x, Acc<T>* sum,
                                           double, T*, Acc<T>*, int);                                                   \
   template void modulated_norm_backward<T>(const std::vector<RowRun>&, std::int64_t, std::int64_t, const T*, const T*, \
                                            Table<T>, const Acc<T>*, T*, Acc<T>*, Acc<T>*, int);                        \
-  template void rms_norm_forward<T>(std::int64_t, std::int64_t, const T*, const T*, double, const Rotation<T>&, T*,    \
-                                    Acc<T>*, int);                                                                     \
-  template void rms_norm_backward<T>(std::int64_t, std::int64_t, const T*, const T*, const T*, const Acc<T>*,          \
-                                     const Rotation<T>&, T*, Acc<T>*, int);                                            \
+  template void rms_norm_forward<T>(std::int64_t, std::int64_t, const T*, std::int64_t, const T*, double,              \
+                                    const Rotation<T>&, T*, Acc<T>*, int);                                             \
+  template void rms_norm_backward<T>(std::int64_t, std::int64_t, const T*, const T*, std::int64_t, const T*,           \
+                                     const Acc<T>*, const Rotation<T>&, T*, std::int64_t, Acc<T>*, int);               \
   template void sum_rows<T>(std::int64_t, std::int64_t, const T*, Acc<T>*, int);
 TROUPE_NORM_KERNELS(float)
 TROUPE_NORM_KERNELS(double)

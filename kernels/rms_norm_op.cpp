@@ -26,7 +26,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     auto y = at::empty_like(x);
     auto rstd = at::empty({rows}, x.options().dtype(kernels::accumulate_dtype(x.scalar_type())));
     kernels::dispatch("rms_norm", x.scalar_type(), [&]<class T>(T) {
-      cpu::rms_norm_forward<T>(rows, channels, kernels::data<T>(x), kernels::data<T>(gain), eps,
+      cpu::rms_norm_forward<T>(rows, channels, kernels::data<T>(x), channels, kernels::data<T>(gain), eps,
                                rotation_of<T>(cos, sin), kernels::data<T>(y), kernels::data<cpu::Acc<T>>(rstd),
                                threads_for(x.numel()));
     });
@@ -41,9 +41,9 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     const auto dx = at::empty_like(x), dgain = at::empty(gain.sizes(), rstd.options());
     kernels::dispatch("rms_norm", x.scalar_type(), [&]<class T>(T) {
       using A = cpu::Acc<T>;
-      cpu::rms_norm_backward<T>(x.size(0) * x.size(1), x.size(2), kernels::data<T>(dy), kernels::data<T>(x),
+      cpu::rms_norm_backward<T>(x.size(0) * x.size(1), x.size(2), kernels::data<T>(dy), kernels::data<T>(x), x.size(2),
                                 kernels::data<T>(gain), kernels::data<A>(rstd), rotation_of<T>(saved[2], saved[3]),
-                                kernels::data<T>(dx), kernels::data<A>(dgain), threads_for(x.numel()));
+                                kernels::data<T>(dx), x.size(2), kernels::data<A>(dgain), threads_for(x.numel()));
     });
     return {dx, dgain.to(gain.scalar_type()), at::Tensor(), at::Tensor(), at::Tensor()};
   }

@@ -9,8 +9,8 @@
 namespace troupe::kernels::cpu {
 
 // The CPU code of the row-wise operators, on plain pointers. T is float, double or simd::Bf16; A what it is computed
-// in. Matrices are row-major and dense: x[row * channels + c]. Tables have `channels` values in each row and any
-// distance between rows. Threads share the runs or rows; results do not depend on their number.
+// in. Matrices are row-major and, where no stride is given, dense: x[row * channels + c]. Tables have `channels` values
+// in each row and any distance between rows. Threads share the runs or rows; results do not depend on their number.
 
 /// The type that T is computed in: float, or double for double.
 /// dshift is the sum of dy, dfactor that of dy * (x - mean) * rstd, over the rows that use the table row.
@@ -51,15 +51,16 @@ struct Rotation {
 };
 
 /// y = rotate(round(round(x * rstd) * gain)); rstd[row] = 1 / sqrt(mean(x^2) + eps).
-/// rstd has one number for each row.
+/// rstd has one number for each row. Rows of x, and of dx below, begin `stride` elements apart.
 template <class T>
-void rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, const T* gain, double eps,
-                      const Rotation<T>& rotation, T* y, Acc<T>* rstd, int threads);
+void rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, std::int64_t x_stride, const T* gain,
+                      double eps, const Rotation<T>& rotation, T* y, Acc<T>* rstd, int threads);
 /// dx, and dgain [channels].
 /// The rotation is undone first (its transpose), then as for a norm without one. dgain is written whole.
 template <class T>
-void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, const T* x, const T* gain,
-                       const Acc<T>* rstd, const Rotation<T>& rotation, T* dx, Acc<T>* dgain, int threads);
+void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, const T* x, std::int64_t x_stride,
+                       const T* gain, const Acc<T>* rstd, const Rotation<T>& rotation, T* dx, std::int64_t dx_stride,
+                       Acc<T>* dgain, int threads);
 
 /// out = round(x + round(y * gate[run.table])).
 /// Rounds twice, as a product and a sum of tensors of type T would.

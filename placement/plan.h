@@ -41,7 +41,7 @@ struct UnitCost {
   std::string name;
   std::string layout_class;
   std::int64_t params = 0;                ///< elements
-  std::vector<std::int64_t> numels = {};  ///< elements of each parameter in order
+  std::vector<std::int64_t> numels = {};  ///< elements of each parameter in order, with those that follow it at once
   double forward_flops_per_sample = 0;
   bool trainable = true;    ///< false: gathered like any other, and nothing but its values is kept
   bool replicated = false;  ///< behind the chain: kept whole on every rank, takes no slot (low-rank adapters)

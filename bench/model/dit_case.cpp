@@ -51,7 +51,8 @@ std::vector<ParamView> DitCase::views() const {
   std::vector<ParamView> views;
   for (const auto& unit : network->units()) {
     auto& view = views.emplace_back();
-    for (const auto& spec : unit.params) view.set(spec.name, weights.at(spec.name).detach().requires_grad_(true));
+    for (const auto& spec : unit.params)
+      view.set(spec.name, weights.at(spec.name).detach().requires_grad_(true), spec.follows);
   }
   return views;
 }

@@ -8,6 +8,7 @@
 #include "bench/model/dit_programs.h"
 #include "bench/model/reference_dit.h"
 #include "model/shard/unit_tape.h"
+#include "tests/model/wan/network_run.h"
 
 namespace troupe::bench {
 namespace {
@@ -16,10 +17,8 @@ namespace {
 class TapeStep {
  public:
   explicit TapeStep(const DitCase& dit_case) : case_(dit_case), params_(dit_case.views()) {
-    for (const auto& unit : dit_case.network->units()) {
-      auto& view = gradients_.emplace_back();
-      for (const auto& spec : unit.params) view.set(spec.name, at::zeros(spec.shape));
-    }
+    for (const auto& unit : dit_case.network->units())
+      gradients_.push_back(testing::laid_out(unit.params, at::kFloat, 0));
   }
   double run() {
     UnitTape tape(*case_.network, case_.batch, 1.0, std::array{RecomputeLevel::none}, &memory_);

@@ -10,6 +10,18 @@
 
 namespace troupe::model {
 
+namespace {
+
+/// Whether it is differentiated; one that is several: all of them are, or none.
+bool is_differentiated(const Value& parameter, const std::set<std::string>& names) {
+  const bool is = names.count(parameter.name) != 0;
+  for (const auto& name : parameter.followers)
+    TROUPE_CHECK((names.count(name) != 0) == is, "of parameters that lie together all are trained, or none");
+  return is;
+}
+
+}  // namespace
+
 GradientBuilder::GradientBuilder(Graph& graph, const Differentiated& differentiated)
     : graph_(graph),
       forward_(graph.operations().size()),
@@ -20,22 +32,41 @@ GradientBuilder::GradientBuilder(Graph& graph, const Differentiated& differentia
     needs_[i] = value.role == ValueRole::input ||
                 (value.role == ValueRole::conditioning && c10::isFloatingType(value.dtype) &&
                  differentiated.has_conditioning(value.index)) ||
-                (value.role == ValueRole::parameter && differentiated.parameters.count(value.name) != 0);
+                (value.role == ValueRole::parameter && is_differentiated(value, differentiated.parameters));
   }
   for (const auto& operation : graph.operations()) {
     const auto& reads = operation->reads();
-    if (std::none_of(reads.begin(), reads.end(), [&](ValueId id) { return needs_[index_of(id)]; })) continue;
+    if (std::none_of(reads.begin(), reads.end(), [&](ValueId id) { return needs(id); })) continue;
     for (const auto id : operation->writes()) needs_[index_of(id)] = true;
   }
 }
 
-bool GradientBuilder::needs(ValueId value) const { return value != kNoValue && needs_[index_of(value)]; }
+bool GradientBuilder::needs(ValueId value) const {
+  return value != kNoValue && needs_[index_of(graph_.memory_of(value))];
+}
 
 ValueId GradientBuilder::rounded_gradient(ValueId value) {
   return graph_.converted(gradient(value), graph_.value(value).dtype);
 }
 
+ValueId GradientBuilder::place_in_whole(ValueId columns) {
+  auto& place = gradients_[index_of(columns)];
+  if (place != kNoValue) return place;
+  const Value of = graph_.value(columns);
+  auto& whole = gradients_[index_of(of.whole)];
+  if (whole == kNoValue) whole = graph_.add_intermediate(graph_.value(of.whole).sizes, of.dtype);
+  return place = graph_.add_columns(whole, of.first_column, of.sizes);
+}
+
+bool GradientBuilder::has_all_columns(ValueId whole) const {
+  for (std::size_t i = 0; i < gradients_.size(); ++i) {
+    if (graph_.values()[i].whole == whole && written_columns_.count(static_cast<ValueId>(i)) == 0) return false;
+  }
+  return true;
+}
+
 ValueId GradientBuilder::like(ValueId value, at::ScalarType dtype) {
+  if (graph_.value(value).whole != kNoValue && graph_.value(value).dtype == dtype) return place_in_whole(value);
   return graph_.add_intermediate(graph_.value(value).sizes, dtype);
 }
 
@@ -55,6 +86,11 @@ void GradientBuilder::add(ValueId value, ValueId gradient) {
     const auto sum = conditioning_sum(value);
     return record_add_to(graph_, sum, graph_.converted(gradient, graph_.value(sum).dtype));
   }
+  if (graph_.value(value).whole != kNoValue) {
+    TROUPE_CHECK(written_columns_.insert(value).second, "columns are read by one operation");
+    if (const auto place = place_in_whole(value); place != gradient) graph_.copy(gradient, place);
+    return;
+  }
   auto& known = gradients_[index_of(value)];
   if (known == kNoValue) {
     known = gradient;
@@ -70,7 +106,11 @@ ValueId GradientBuilder::parameter_gradient(ValueId parameter) {
   if (!needs(parameter)) return graph_.add_intermediate(of.sizes, dtype);
   auto& gradient = gradients_[index_of(parameter)];
   TROUPE_CHECK(gradient == kNoValue, "a parameter is used by one operation of a program");
-  return gradient = graph_.add_value({of.name, of.sizes, dtype, ValueRole::parameter_gradient});
+  return gradient = graph_.add_value({.name = of.name,
+                                      .sizes = of.sizes,
+                                      .dtype = dtype,
+                                      .role = ValueRole::parameter_gradient,
+                                      .followers = of.followers});
 }
 
 ValueId GradientBuilder::input_gradient(ValueId input) {
@@ -92,8 +132,10 @@ std::vector<ValueId> GradientBuilder::build() {
     const auto& writes = graph_.operations()[i]->writes();
     // operations are appended meanwhile: the list may move, the operation does not
     const Operation& operation = *graph_.operations()[i];
-    if (std::any_of(writes.begin(), writes.end(), [&](ValueId id) { return gradients_[index_of(id)] != kNoValue; }))
-      operation.differentiate(*this);
+    if (std::none_of(writes.begin(), writes.end(), [&](ValueId id) { return gradients_[index_of(id)] != kNoValue; }))
+      continue;
+    for (const auto id : writes) TROUPE_CHECK(has_all_columns(id), "columns without a gradient");
+    operation.differentiate(*this);
   }
   std::vector<ValueId> found;
   for (const auto input : graph_.inputs()) found.push_back(input_gradient(input));

@@ -41,13 +41,15 @@ class GradientBuilder {
   ValueId gradient(ValueId value) const { return gradients_[index_of(value)]; }
   /// The same in the value's own dtype.
   ValueId rounded_gradient(ValueId value);
-  /// A part of the gradient of `value`; the first is taken as it is. Nothing happens where none is needed.
+  /// A part of the gradient of `value`; the first is taken as it is, or copied to its place among columns. Nothing
+  /// happens where none is needed.
   void add(ValueId value, ValueId gradient);
   /// Where to write the gradient of a parameter, f32 (f64 for f64), of the parameter's shape: its place in the gradient
   /// slot, or scratch where it is not trained. Once for each parameter.
   ValueId parameter_gradient(ValueId parameter);
   void record(std::unique_ptr<Operation> operation) { graph_.add(std::move(operation)); }
-  /// A new intermediate.
+  /// Memory for a gradient of `value`: a new intermediate; for columns, in their own dtype, their place in the gradient
+  /// of the whole.
   ValueId like(ValueId value, at::ScalarType dtype);
   /// The sum over the units that the gradient of a conditioning that needs one is added to, f32 (f64 for f64).
   ValueId conditioning_sum(ValueId conditioning);
@@ -55,12 +57,18 @@ class GradientBuilder {
  private:
   /// The gradient of an input: an intermediate of its own.
   ValueId input_gradient(ValueId input);
+  /// The place of columns in the gradient of the whole, which is made for the first of them.
+  ValueId place_in_whole(ValueId columns);
+  /// Whether all columns of a value, if it is read by columns, have got a gradient.
+  bool has_all_columns(ValueId whole) const;
 
   Graph& graph_;
   const std::size_t forward_;
   std::vector<bool> needs_;
   /// of forward values
   std::vector<ValueId> gradients_;
+  /// columns whose place in the gradient of the whole is written
+  std::set<ValueId> written_columns_;
 };
 
 }  // namespace troupe::model

@@ -6,6 +6,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/product.h"
 #include "model/program/gradient.h"
+#include "model/program/slices.h"
 
 namespace troupe::model {
 namespace {
@@ -18,7 +19,11 @@ std::vector<ValueId> without_missing(std::vector<ValueId> ids) {
 class ConvertOperation final : public Operation {
  public:
   ConvertOperation(ValueId from, ValueId to) : Operation({from}, {to}), from_(from), to_(to) {}
-  void run(ValueTensors values) const override { convert_out(tensor_of(values, to_), tensor_of(values, from_)); }
+  void run(ValueTensors values) const override {
+    const at::NoGradGuard no_grad;
+    const auto &to = tensor_of(values, to_), &from = tensor_of(values, from_);
+    to.is_contiguous() && from.is_contiguous() ? convert_out(to, from) : copy_rows(to, from);
+  }
   /// Operations name the value that was converted, not its operand: nothing arrives here.
   void differentiate(GradientBuilder&) const override {}
 
@@ -85,6 +90,14 @@ ValueId Graph::add_parameter(const std::string& name, std::vector<std::int64_t> 
   return add_value({name, std::move(sizes), dtype, ValueRole::parameter});
 }
 
+ValueId Graph::add_joined_parameters(std::vector<std::string> names, std::vector<std::int64_t> sizes,
+                                     at::ScalarType dtype) {
+  sizes.front() *= static_cast<std::int64_t>(names.size());
+  const auto id = add_parameter(names.front(), std::move(sizes), dtype);
+  values_.back().followers.assign(names.begin() + 1, names.end());
+  return id;
+}
+
 ValueId Graph::add_constant(const at::Tensor& value) {
   return add_value({"", value.sizes().vec(), value.scalar_type(), ValueRole::constant, 0, value.contiguous()});
 }
@@ -93,9 +106,25 @@ ValueId Graph::add_intermediate(std::vector<std::int64_t> sizes, at::ScalarType 
   return add_value({"", std::move(sizes), dtype, ValueRole::intermediate});
 }
 
+ValueId Graph::add_columns(ValueId whole, std::int64_t first_column, std::vector<std::int64_t> sizes) {
+  const auto id = add_intermediate(std::move(sizes), value(whole).dtype);
+  values_.back().whole = whole, values_.back().first_column = first_column;
+  return id;
+}
+
+std::vector<ValueId> Graph::split_columns(ValueId whole, std::int64_t n) {
+  auto sizes = value(whole).sizes;
+  sizes.back() /= n;
+  std::vector<ValueId> columns;
+  for (std::int64_t i = 0; i < n; ++i) columns.push_back(add_columns(whole, i * sizes.back(), sizes));
+  return columns;
+}
+
+void Graph::copy(ValueId from, ValueId to) { add(std::make_unique<ConvertOperation>(from, to)); }
+
 ValueId Graph::copied(ValueId from, at::ScalarType dtype) {
   const auto to = add_intermediate(value(from).sizes, dtype);
-  add(std::make_unique<ConvertOperation>(from, to));
+  copy(from, to);
   return to;
 }
 

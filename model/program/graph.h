@@ -44,7 +44,7 @@ enum class ValueRole : std::uint8_t {
   parameter_gradient,
 };
 
-/// One tensor of a graph: dense, of a shape and dtype that never change.
+/// One tensor of a graph: of a shape and dtype that never change, and dense but for columns of another.
 struct Value {
   /// of data; of a parameter or its gradient: the parameter's, without the unit's prefix
   std::string name;
@@ -56,6 +56,12 @@ struct Value {
   std::size_t index = 0;
   /// of a constant
   at::Tensor constant = {};
+  /// Of a parameter or its gradient that is several, each right behind the one before: names of those behind the first.
+  std::vector<std::string> followers = {};
+  /// Of columns (Graph::split_columns): the value that they lie in, and the first of them there. The only values that
+  /// are not dense: a row begins where the whole's does, plus `first_column`.
+  ValueId whole = kNoValue;
+  std::int64_t first_column = 0;
 
   std::int64_t numel() const;
   std::int64_t bytes() const;
@@ -117,9 +123,16 @@ class Graph {
   ValueId add_conditioning(std::size_t index, std::vector<std::int64_t> sizes, at::ScalarType dtype);
   ValueId add_data(const std::string& name, std::vector<std::int64_t> sizes, at::ScalarType dtype);
   ValueId add_parameter(const std::string& name, std::vector<std::int64_t> sizes, at::ScalarType dtype);
+  /// Parameters of these sizes that lie one behind the other, as one with the rows of all.
+  ValueId add_joined_parameters(std::vector<std::string> names, std::vector<std::int64_t> sizes, at::ScalarType dtype);
   ValueId add_constant(const at::Tensor& value);
   ValueId add_intermediate(std::vector<std::int64_t> sizes, at::ScalarType dtype);
   ValueId add_value(Value value);
+  /// The columns of an intermediate [B, N, n d] as n values [B, N, d] over the same memory. Each is read by one
+  /// operation of a forward.
+  std::vector<ValueId> split_columns(ValueId whole, std::int64_t n);
+  /// `sizes.back()` columns of `whole`.
+  ValueId add_columns(ValueId whole, std::int64_t first_column, std::vector<std::int64_t> sizes);
   void add(std::unique_ptr<Operation> operation) { operations_.push_back(std::move(operation)); }
   /// The next of what the unit returns, whose gradient has its dtype.
   void add_output(ValueId value);
@@ -133,6 +146,11 @@ class Graph {
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
 
+  /// The value that has the memory: `id`, or what it is columns of.
+  ValueId memory_of(ValueId id) const { return value(id).whole == kNoValue ? id : value(id).whole; }
+
+  /// Writes `from` to `to`, in to's dtype.
+  void copy(ValueId from, ValueId to);
   /// A copy of `value` in `dtype`.
   ValueId copied(ValueId value, at::ScalarType dtype);
   /// `value` in `dtype`: itself, or the result of a conversion that is recorded once, and once more for the backward,

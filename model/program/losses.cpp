@@ -114,7 +114,7 @@ ValueId add_scalar(Graph& graph, at::ScalarType dtype) { return graph.add_interm
 }  // namespace
 
 ValueId record_squared_error(Graph& graph, ValueId x, ValueId target, ValueId coefficients) {
-  const auto& sizes = graph.value(x).sizes;
+  const auto sizes = graph.value(x).sizes;
   const auto dtype = accumulate_dtype(graph.value(x).dtype);
   const SquaredErrorValues v{x,
                              target,

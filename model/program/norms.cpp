@@ -103,14 +103,14 @@ class RmsNormGradientOperation final : public Operation {
       : Operation({dy, v.x, v.gain, v.cos, v.sin, v.rstd}, {dx, dgain}), v_(v), dy_(dy), dx_(dx), dgain_(dgain) {}
 
   void run(ValueTensors values) const override {
-    const auto& x = tensor_of(values, v_.x);
+    const auto &x = tensor_of(values, v_.x), &dx = tensor_of(values, dx_);
     const auto channels = x.size(-1);
     kernels::dispatch("rms_norm", x.scalar_type(), [&]<class T>(T) {
       using A = cpu::Acc<T>;
       cpu::rms_norm_backward<T>(x.numel() / channels, channels, kernels::data<T>(tensor_of(values, dy_)),
-                                kernels::data<T>(x), kernels::data<T>(tensor_of(values, v_.gain)),
+                                kernels::data<T>(x), x.stride(1), kernels::data<T>(tensor_of(values, v_.gain)),
                                 kernels::data<A>(tensor_of(values, v_.rstd)), rotation_of<T>(values, v_),
-                                kernels::data<T>(tensor_of(values, dx_)), kernels::data<A>(tensor_of(values, dgain_)),
+                                kernels::data<T>(dx), dx.stride(1), kernels::data<A>(tensor_of(values, dgain_)),
                                 num_threads());
     });
   }
@@ -132,7 +132,7 @@ class RmsNormOperation final : public Operation {
     const auto& x = tensor_of(values, v_.x);
     const auto channels = x.size(-1);
     kernels::dispatch("rms_norm", x.scalar_type(), [&]<class T>(T) {
-      cpu::rms_norm_forward<T>(x.numel() / channels, channels, kernels::data<T>(x),
+      cpu::rms_norm_forward<T>(x.numel() / channels, channels, kernels::data<T>(x), x.stride(1),
                                kernels::data<T>(tensor_of(values, v_.gain)), eps_, rotation_of<T>(values, v_),
                                kernels::data<T>(tensor_of(values, v_.y)),
                                kernels::data<cpu::Acc<T>>(tensor_of(values, v_.rstd)), num_threads());

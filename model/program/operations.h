@@ -11,8 +11,9 @@
 namespace troupe::model {
 
 // The operations of programs. Each function appends one to the graph and returns what it writes. B samples, N or T
-// rows, d channels; values are dense, and those of one operation have one dtype. The rounding is that of the kernels
-// and of docs/precision.md: an operation acts on what the one before it rounded.
+// rows, d channels; values are dense but where columns (Graph::split_columns) are named, and those of one operation
+// have one dtype. The rounding is that of the kernels and of docs/precision.md: an operation acts on what the one
+// before it rounded.
 
 /// How a linear layer's weight lies: [out, in], whatever axes `in` has, or [in, out] behind axes of length one.
 enum class LinearLayout : std::uint8_t { out_in, in_out };
@@ -29,7 +30,7 @@ ValueId record_modulated_norm(Graph& graph, ValueId x, ValueId factor, ValueId s
                               double eps);
 
 /// RMS norm with gain [d], then the rotation by constants cos and sin [N, head_dim / 2], or kNoValue
-/// (kernels/rms_norm.h): x [B, N, d].
+/// (kernels/rms_norm.h): x [B, N, d], which may be columns.
 ValueId record_rms_norm(Graph& graph, ValueId x, ValueId gain, double eps, ValueId cos, ValueId sin);
 
 /// x + y * gate[row] (kernels/gated_residual.h): x and y [B, N, d], gate [B, R, d], table_row i32 [N].
@@ -65,8 +66,8 @@ struct AttentionPart {
 };
 
 /// softmax(q k^T / sqrt(D)) v by parts (kernels/attention.h): q [B, T, d], k and v [B, S, d], d = heads * D. The parts'
-/// queries cover the rows of q once. With `key_rows`, a conditioning i64 [B, 3], samples share the rows of k and v
-/// [1, S, d] as it says (kernels/attention.h), and one part has all queries and keys.
+/// queries cover the rows of q once; v may be columns. With `key_rows`, a conditioning i64 [B, 3], samples share the
+/// rows of k and v [1, S, d] as it says (kernels/attention.h), and one part has all queries and keys.
 ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int64_t heads,
                          const std::vector<AttentionPart>& parts, ValueId key_rows = kNoValue);
 

@@ -12,7 +12,7 @@ Pass make_pass(const Graph& graph, const std::vector<std::size_t>& operations, c
     pass.operations.push_back(&operation);
     for (const auto* ids : {&operation.reads(), &operation.writes()}) {
       for (const auto id : *ids) {
-        auto& lifetime = lifetimes[index_of(id)];
+        auto& lifetime = lifetimes[index_of(graph.memory_of(id))];
         lifetime.last = static_cast<std::int64_t>(i);
         if (lifetime.first < 0) lifetime.first = lifetime.last;
       }

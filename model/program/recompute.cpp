@@ -26,7 +26,7 @@ Replay plan_replay(const Graph& graph, std::size_t forward, RecomputeLevel level
   const auto& operations = graph.operations();
   std::vector<bool> needed(graph.values().size(), false);
   for (std::size_t i = forward; i < operations.size(); ++i) {
-    for (const auto id : operations[i]->reads()) needed[index_of(id)] = true;
+    for (const auto id : operations[i]->reads()) needed[index_of(graph.memory_of(id))] = true;
   }
   Replay replay{.kept = std::vector<bool>(graph.values().size(), false), .operations = {}};
   for (std::size_t i = forward; i-- > 0;) {
@@ -37,7 +37,7 @@ Replay plan_replay(const Graph& graph, std::size_t forward, RecomputeLevel level
       continue;
     }
     replay.operations.push_back(i);
-    for (const auto id : operations[i]->reads()) needed[index_of(id)] = true;
+    for (const auto id : operations[i]->reads()) needed[index_of(graph.memory_of(id))] = true;
   }
   std::reverse(replay.operations.begin(), replay.operations.end());
   return replay;

@@ -3,32 +3,39 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/threads.h"
 
 namespace troupe::model {
 
-// Elementwise operators of LibTorch on all threads. Where threads meet depends on the number of elements alone, at
-// multiples of a vector, so that the number of threads changes no bit.
+// Elementwise operators of LibTorch on all threads. Where threads meet depends on the shape alone, so that their number
+// changes no bit.
+
+/// Elements that are not worth sharing.
+inline constexpr std::int64_t kSliceBlock = 4096;
 
 /// body(slice) over [0, n) on num_threads() threads, where slice(x) is one thread's part of a dense x of n elements.
 template <class F>
 void each_slice(std::int64_t n, const F& body) {
-  constexpr std::int64_t kBlock = 4096;
-  parallel_blocks(n, kBlock, num_threads(), [&](std::int64_t begin, std::int64_t end) {
+  parallel_blocks(n, kSliceBlock, num_threads(), [&](std::int64_t begin, std::int64_t end) {
     const at::NoGradGuard no_grad;
     body([&](const at::Tensor& x) { return x.view(-1).narrow(0, begin, end - begin); });
   });
 }
 
-/// each_slice for one sample after the other of tensors [B, n, ...] of these sizes, each of whose samples is dense:
-/// rows of dense tensors.
+/// body(slice) where slice(x) is one thread's rows of one sample of x [B, n, ...], for all samples and rows. Rows may
+/// lie apart: those of columns do.
 template <class F>
 void each_row_slice(const at::Tensor& like, const F& body) {
+  if (like.numel() == 0) return;
+  const std::int64_t rows = like.size(1), block = std::max<std::int64_t>(1, kSliceBlock * rows / like[0].numel());
   for (std::int64_t b = 0; b < like.size(0); ++b) {
-    each_slice(like.numel() / like.size(0),
-               [&](const auto& slice) { body([&](const at::Tensor& x) { return slice(x[b]); }); });
+    parallel_blocks(rows, block, num_threads(), [&](std::int64_t begin, std::int64_t end) {
+      const at::NoGradGuard no_grad;
+      body([&](const at::Tensor& x) { return x[b].narrow(0, begin, end - begin); });
+    });
   }
 }
 

@@ -28,7 +28,8 @@ void UnitMemory::reserve(at::Tensor& arena, std::int64_t bytes) {
   made_.clear();
   arena = at::Tensor();
   const std::shared_ptr<device::Memory> memory = device_.allocate(bytes);
-  arena = at::from_blob(memory->address(), {bytes}, [memory](void*) {}, at::TensorOptions().dtype(at::kByte));
+  arena = at::from_blob(
+      memory->address(), {bytes}, [memory](void*) {}, at::TensorOptions().dtype(at::kByte));
 }
 
 UnitMemory::UnitMemory() : device_(device::host_device()) {}
@@ -79,7 +80,11 @@ std::vector<at::Tensor>& UnitMemory::tensors(const Graph& graph, const std::shar
     made.tensors[index_of(placed.id)] = view_of(arena, placed.offset, graph.value(placed.id));
   }
   for (std::size_t i = 0; i < graph.values().size(); ++i) {
-    if (graph.values()[i].role == ValueRole::constant) made.tensors[i] = graph.values()[i].constant;
+    const Value& value = graph.values()[i];
+    if (value.role == ValueRole::constant) made.tensors[i] = value.constant;
+    if (value.whole == kNoValue) continue;
+    const at::Tensor& whole = made.tensors[index_of(value.whole)];
+    if (whole.defined()) made.tensors[i] = whole.narrow(-1, value.first_column, value.sizes.back());
   }
   return made.tensors;
 }

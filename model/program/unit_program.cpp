@@ -26,6 +26,29 @@ std::vector<PlacedValue> in_order(const Graph& graph, const std::vector<ValueId>
   return placed;
 }
 
+/// A tensor by name, or those of a parameter that is several as one over the same memory.
+at::Tensor named_tensor(const std::map<std::string, at::Tensor>& given, std::string_view prefix, const Value& value,
+                        const char* what) {
+  std::string name(prefix);
+  const auto find = [&](const std::string& rest) -> const at::Tensor& {
+    name.resize(prefix.size());
+    name += rest;
+    const auto found = given.find(name);
+    TORCH_CHECK(found != given.end(), "program: ", what, " ", name, " is missing");
+    return found->second;
+  };
+  const at::Tensor& first = find(value.name);
+  if (value.followers.empty()) return first;
+  const char* end = static_cast<const char*>(first.const_data_ptr()) + first.nbytes();
+  for (const auto& follower : value.followers) {
+    const at::Tensor& next = find(follower);
+    TORCH_CHECK(next.const_data_ptr() == end && next.is_contiguous(), "program: ", what, " ", name,
+                " does not lie right behind the one before it");
+    end += next.nbytes();
+  }
+  return first.as_strided({value.numel()}, {1}).view(value.sizes);
+}
+
 bool is_result(const Graph& graph, ValueId id) {
   const auto& outputs = graph.outputs();
   return std::any_of(outputs.begin(), outputs.end(), [&](const GraphOutput& output) { return output.value == id; });
@@ -73,7 +96,9 @@ UnitProgram::UnitProgram(Graph graph, const Differentiated& differentiated, Reco
       inputs_.push_back(id);
     if (value.role == ValueRole::output_gradient) output_gradients_[value.index] = id;
     if (value.role == ValueRole::conditioning_gradient) sums_.push_back(id);
-    if (value.role == ValueRole::parameter_gradient) parameter_gradients_[value.name] = id;
+    if (value.role != ValueRole::parameter_gradient) continue;
+    parameter_gradients_[value.name] = id;
+    for (const auto& follower : value.followers) parameter_gradients_[follower] = id;
   }
 }
 
@@ -88,7 +113,6 @@ void UnitProgram::bind(std::vector<at::Tensor>& tensors, ValueId id, const at::T
 }
 
 void UnitProgram::bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs& inputs) const {
-  std::string name(inputs.prefix);
   for (const auto id : inputs_) {
     const auto& value = graph_.value(id);
     if (value.role == ValueRole::input || value.role == ValueRole::conditioning) {
@@ -100,13 +124,11 @@ void UnitProgram::bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs
       continue;
     }
     const bool is_data = value.role == ValueRole::data;
-    const auto& given = is_data ? inputs.data : inputs.parameters;
     const char* what = is_data ? "data" : "parameter";
-    name.resize(inputs.prefix.size());
-    name += value.name;
-    const auto found = given.find(is_data ? value.name : name);
-    TORCH_CHECK(found != given.end(), "program: ", what, " ", is_data ? value.name : name, " is missing");
-    bind(tensors, id, found->second, what);
+    bind(tensors, id,
+         is_data ? named_tensor(inputs.data, "", value, what)
+                 : named_tensor(inputs.parameters, inputs.prefix, value, what),
+         what);
   }
 }
 
@@ -121,12 +143,16 @@ void UnitProgram::bind_gradients(std::vector<at::Tensor>& tensors, const UnitGra
   }
   std::size_t bound = 0;
   for (const auto& [name, target] : gradients.parameters) {
-    const auto id = parameter_gradients_.find(std::string_view(name).substr(std::min(name.size(), prefix.size())));
+    const auto own_name = std::string_view(name).substr(std::min(name.size(), prefix.size()));
+    const auto id = parameter_gradients_.find(own_name);
     if (id == parameter_gradients_.end()) {
       target.zero_();
       continue;
     }
-    bind(tensors, id->second, target, "gradient of");
+    const auto& value = graph_.value(id->second);
+    // the first of several binds all
+    if (value.name == own_name)
+      bind(tensors, id->second, named_tensor(gradients.parameters, prefix, value, "gradient of"), "gradient of");
     ++bound;
   }
   TORCH_CHECK(bound == parameter_gradients_.size(), "program: ", bound, " gradients of parameters, want ",

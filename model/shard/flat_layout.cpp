@@ -11,10 +11,10 @@ FlatLayout make_flat_layout(std::span<const ParamSpec> params) {
   FlatLayout layout;
   std::string text;
   for (const auto& param : params) {
-    LayoutEntry entry{param.name, param.shape, 0, 1};
+    LayoutEntry entry{param.name, param.shape, 0, 1, param.follows};
     for (const auto extent : param.shape) entry.numel *= extent;
-    entry.offset =
-        (layout.numel + FlatLayout::kEntryAlignment - 1) / FlatLayout::kEntryAlignment * FlatLayout::kEntryAlignment;
+    const auto unit = param.follows ? 1 : FlatLayout::kEntryAlignment;
+    entry.offset = (layout.numel + unit - 1) / unit * unit;
     layout.numel = entry.offset + entry.numel;
     text += fmt::format("{}[{}]@{};", entry.name, fmt::join(entry.shape, ","), entry.offset);
     layout.entries.push_back(std::move(entry));
@@ -39,7 +39,7 @@ void add_views(ParamView& views, std::span<const LayoutEntry> entries, const at:
   for (const auto& entry : entries) {
     auto view = flat.narrow(0, entry.offset, entry.numel).view(entry.shape).detach();
     if (leaves) view.requires_grad_(true);
-    views.set(entry.name, std::move(view));
+    views.set(entry.name, std::move(view), entry.follows);
   }
 }
 

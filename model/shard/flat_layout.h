@@ -15,11 +15,13 @@ struct LayoutEntry {
   std::vector<std::int64_t> shape;
   std::int64_t offset = 0;
   std::int64_t numel = 0;
+  bool follows = false;  ///< ParamSpec::follows
 };
 
 /// One unit's parameters in one flat buffer (docs/learner-engine.md "Layout"). Entries keep the order of the unit's
-/// ParamSpecs; each starts at a multiple of kEntryAlignment; gaps and padding hold zeros and stay zero. Rank r's shard
-/// is elements [r * shard(world), (r + 1) * shard(world)), so a parameter may lie on several ranks.
+/// ParamSpecs; each starts at a multiple of kEntryAlignment, or where the one before it ends (ParamSpec::follows); gaps
+/// and padding hold zeros and stay zero. Rank r's shard is elements [r * shard(world), (r + 1) * shard(world)), so a
+/// parameter may lie on several ranks.
 struct FlatLayout {
   static constexpr std::int64_t kEntryAlignment = 64;    ///< 256 bytes of f32
   static constexpr std::int64_t kShardAlignment = 1024;  ///< every shard is a multiple

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ struct ParamSpec {
   std::string name;
   std::vector<std::int64_t> shape;
   Init init;
+  /// lies right behind the parameter before it in their unit's memory, so that one product can read both
+  bool follows = false;
 };
 
 /// The smallest group of parameters gathered together. Units with equal `layout_class` have equal layouts up to names.
@@ -64,9 +67,14 @@ std::vector<UnitSpec> state_units(const std::vector<UnitSpec>& chain);
 /// Lookup of an unknown name throws c10::Error.
 class ParamView {
  public:
-  void set(std::string name, at::Tensor tensor) { tensors_[std::move(name)] = std::move(tensor); }
+  void set(std::string name, at::Tensor tensor, bool follows = false) {
+    if (follows) followers_.insert(name);
+    tensors_[std::move(name)] = std::move(tensor);
+  }
   const at::Tensor& operator[](const std::string& name) const;
   bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
+  /// ParamSpec::follows.
+  bool follows(const std::string& name) const { return followers_.count(name) != 0; }
   const std::map<std::string, at::Tensor>& tensors() const { return tensors_; }
 
   /// UnitSpec::adapter_scale, for the code that applies the adapters among these tensors.
@@ -75,6 +83,7 @@ class ParamView {
 
  private:
   std::map<std::string, at::Tensor> tensors_;
+  std::set<std::string> followers_;
   double adapter_scale_ = 1.0;
 };
 

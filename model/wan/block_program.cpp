@@ -72,9 +72,13 @@ class BlockRecorder {
   }
 
   ValueId self_attention(ValueId h) {
-    const auto q = rms_norm("self_attn.norm_q", layers_.linear("self_attn.q", take_queries(h)), &plan_.query_rope);
-    const auto k = rms_norm("self_attn.norm_k", layers_.linear("self_attn.k", h), &plan_.rope);
-    const auto v = layers_.linear("self_attn.v", h);
+    auto x = plan_.outputs_only ? std::vector{layers_.linear("self_attn.q", take_queries(h))}
+                                : layers_.joined_linears({"self_attn.q", "self_attn.k", "self_attn.v"}, h);
+    if (plan_.outputs_only) {
+      for (const auto id : layers_.joined_linears({"self_attn.k", "self_attn.v"}, h)) x.push_back(id);
+    }
+    const auto q = rms_norm("self_attn.norm_q", x[0], &plan_.query_rope);
+    const auto k = rms_norm("self_attn.norm_k", x[1], &plan_.rope), v = x[2];
     return layers_.linear("self_attn.o", record_attention(graph_, q, k, v, plan_.num_heads, parts_of(plan_.segments)));
   }
 
@@ -86,10 +90,10 @@ class BlockRecorder {
 
   ValueId cross_attention(ValueId c) {
     const auto q = rms_norm("cross_attn.norm_q", layers_.linear("cross_attn.q", c), nullptr);
-    const auto text_k = rms_norm("cross_attn.norm_k", layers_.linear("cross_attn.k", text_), nullptr);
-    const auto from_text = attend(q, text_k, layers_.linear("cross_attn.v", text_), text_of_sample_);
-    const auto image_k = rms_norm("cross_attn.norm_k_img", layers_.linear("cross_attn.k_img", image_), nullptr);
-    const auto from_image = attend(q, image_k, layers_.linear("cross_attn.v_img", image_));
+    const auto text = layers_.joined_linears({"cross_attn.k", "cross_attn.v"}, text_);
+    const auto from_text = attend(q, rms_norm("cross_attn.norm_k", text[0], nullptr), text[1], text_of_sample_);
+    const auto image = layers_.joined_linears({"cross_attn.k_img", "cross_attn.v_img"}, image_);
+    const auto from_image = attend(q, rms_norm("cross_attn.norm_k_img", image[0], nullptr), image[1]);
     return layers_.linear("cross_attn.o", record_add(graph_, from_text, from_image));
   }
 

@@ -68,7 +68,7 @@ std::string text_of(const Batch& data) {
 std::string text_of(const ParamView& params, const std::string& prefix) {
   std::string key = fmt::format(" {} {}", static_cast<int>(dtype_of(params)), params.adapter_scale());
   for (const auto& [name, tensor] : params.tensors())
-    key += fmt::format(" {}{}", name.substr(prefix.size()), tensor.numel());
+    key += fmt::format(" {}{}{}", name.substr(prefix.size()), params.follows(name) ? "+" : "", tensor.numel());
   return key;
 }
 

@@ -37,11 +37,21 @@ UnitSpec block_unit(const ModelConfig& config, std::int64_t index) {
   const auto prefix = name + ".";
   UnitSpec unit{name, "block", {}};
   auto& list = unit.params;
+  // a linear with adapters is a product of its own, and frozen bases on disk have this order
+  const bool joined = config.train_architecture != "lora";
+  const auto add_together = [&](const std::string& of, const std::vector<std::string>& parts) {
+    if (joined) return add_joined_linears(list, of, parts, d, d);
+    for (const auto& part : parts) add_linear(list, of + part, d, d);
+  };
   list.push_back({prefix + "modulation", {1, 6, d}, {Init::Kind::normal, inverse_root(d)}});
-  for (const char* part : {"q", "k", "v", "o"}) add_linear(list, prefix + "self_attn." + part, d, d);
+  add_together(prefix + "self_attn.", {"q", "k", "v"});
+  add_linear(list, prefix + "self_attn.o", d, d);
   for (const char* part : {"norm_q", "norm_k"}) add_gain(list, prefix + "self_attn." + part + ".weight", d);
   add_layer_norm(list, prefix + "norm3", d);
-  for (const char* part : {"q", "k", "v", "o", "k_img", "v_img"}) add_linear(list, prefix + "cross_attn." + part, d, d);
+  add_linear(list, prefix + "cross_attn.q", d, d);
+  add_together(prefix + "cross_attn.", {"k", "v"});
+  add_linear(list, prefix + "cross_attn.o", d, d);
+  add_together(prefix + "cross_attn.", {"k_img", "v_img"});
   for (const char* part : {"norm_q", "norm_k", "norm_k_img"}) {
     add_gain(list, prefix + "cross_attn." + part + ".weight", d);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "model/program/graph.h"
 #include "model/shard/network.h"
@@ -20,6 +21,8 @@ class LayerRecorder {
   ValueId parameter(const std::string& name);
   /// The tensor of data as a value of its shape and dtype.
   ValueId data(const std::string& name, const Batch& data);
+  /// Linears of x: one product where their parameters lie together (ParamSpec::follows), whose columns are returned.
+  std::vector<ValueId> joined_linears(const std::vector<std::string>& names, ValueId x);
   /// linear, and category_linear with a weight [1, in, out].
   ValueId linear(const std::string& name, ValueId x);
   ValueId category_linear(const std::string& name, ValueId x);
@@ -27,6 +30,7 @@ class LayerRecorder {
   ValueId layer_norm(const std::string& name, ValueId x, double eps);
 
  private:
+  ValueId joined_parameters(const std::vector<std::string>& names, const char* end);
   ValueId optional_parameter(const std::string& name);
 
   const ParamView& params_;

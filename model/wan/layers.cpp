@@ -66,6 +66,19 @@ void add_linear(ParamList& list, const std::string& prefix, std::int64_t in, std
   list.push_back({prefix + ".bias", {out}, {Init::Kind::zeros, 0}});
 }
 
+void add_joined_linears(ParamList& list, const std::string& prefix, const std::vector<std::string>& parts,
+                        std::int64_t in, std::int64_t out) {
+  ParamList biases;
+  for (const auto& part : parts) {
+    ParamList one;
+    add_linear(one, prefix + part, in, out);
+    for (auto& param : one) param.follows = part != parts.front();
+    list.push_back(std::move(one[0]));
+    biases.push_back(std::move(one[1]));
+  }
+  list.insert(list.end(), biases.begin(), biases.end());
+}
+
 void add_category_linear(ParamList& list, const std::string& prefix, std::int64_t in, std::int64_t out) {
   list.push_back({prefix + ".W", {1, in, out}, {Init::Kind::normal, 0.02}});
   list.push_back({prefix + ".b", {1, out}, {Init::Kind::zeros, 0}});

@@ -46,6 +46,10 @@ using ParamList = std::vector<ParamSpec>;
 double xavier_bound(std::int64_t fan_in, std::int64_t fan_out);
 /// weight Xavier-uniform (or N(0, std) with std > 0), bias zero.
 void add_linear(ParamList& list, const std::string& prefix, std::int64_t in, std::int64_t out, double std = 0);
+/// Linears of the same input, called prefix + each of `parts`: their weights lie one behind the other, and behind them
+/// their biases, so that one product computes all.
+void add_joined_linears(ParamList& list, const std::string& prefix, const std::vector<std::string>& parts,
+                        std::int64_t in, std::int64_t out);
 /// W 0.02 N(0,1), b zero.
 void add_category_linear(ParamList& list, const std::string& prefix, std::int64_t in, std::int64_t out);
 /// weight one, bias zero.

@@ -92,8 +92,7 @@ DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int
   cost.executed_tokens = run.tokens();
   const auto units = dit_units(config);
   for (std::size_t i = 0; i < units.size(); ++i) {
-    DitUnitCost unit{units[i].name, units[i].layout_class, count_parameters(units[i]), {}, 0, 0, 0};
-    for (const auto& spec : units[i].params) unit.numels.push_back(count_parameters({"", "", {spec}}));
+    DitUnitCost unit{units[i].name, units[i].layout_class, count_parameters(units[i]), 0, 0, 0};
     if (i == 0) {
       unit.forward_flops = embed_flops(config, whole, 2 * to_double(whole.video_tokens()), n, text, image);
       unit.executed_forward_flops = embed_flops(config, run, to_double(run.clean_tokens() + run.video_tokens()),

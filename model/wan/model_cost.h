@@ -16,8 +16,6 @@ struct DitUnitCost {
   std::string layout_class;
   /// elements of all parameters of the unit
   std::int64_t params = 0;
-  /// elements of each parameter, in the unit's order
-  std::vector<std::int64_t> numels;
   /// per sample, nominal: nothing trimmed, no recompute; what MFU counts
   double forward_flops = 0;
   /// per sample, what DitNetwork runs with its options

@@ -33,7 +33,7 @@ PlannedUnits::Unit PlannedUnits::planned(const UnitSpec& spec, const std::string
   Unit unit{prefix, {}, {}};
   const auto add = [&](const std::vector<ParamSpec>& params, bool is_trained) {
     for (const ParamSpec& param : params) {
-      unit.params.set(param.name, tensor(param.shape));
+      unit.params.set(param.name, tensor(param.shape), param.follows);
       if (is_trained) unit.trained.insert(param.name.substr(prefix.size()));
     }
   };

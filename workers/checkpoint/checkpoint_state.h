@@ -1,16 +1,23 @@
 #pragma once
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "model/shard/engine.h"
 #include "model/shard/shard_store.h"
 #include "workers/checkpoint/reader.h"
 
 namespace troupe::workers {
 
-/// A checkpoint as an engine's source of state: f32 elements of a unit's flat buffer, whatever world wrote them. The
-/// reader must outlive it. Callers compare layouts first (CheckpointReader::check_layout). Immutable: any thread.
+/// A checkpoint as an engine's source of state: f32 elements of a unit's flat buffer, whatever world wrote them.
+/// Parameters that an earlier build laid out elsewhere in their unit are found by name. The reader must outlive it.
+/// Immutable: any thread.
 class CheckpointState final : public StateSource {
  public:
-  explicit CheckpointState(const CheckpointReader& reader) : reader_(reader) {}
+  /// `units`: the engine's (manifest_units), which have passed the reader's check_layout.
+  CheckpointState(const CheckpointReader& reader, std::vector<ManifestUnit> units)
+      : reader_(reader), units_(std::move(units)) {}
 
   std::int64_t updates() const override { return reader_.manifest().optimizer.updates; }
   std::map<std::string, std::int64_t> group_updates() const override { return reader_.manifest().optimizer.groups; }
@@ -20,11 +27,23 @@ class CheckpointState final : public StateSource {
     static_assert(static_cast<int>(StateKind::m) == static_cast<int>(CheckpointReader::Kind::m));
     static_assert(static_cast<int>(StateKind::v) == static_cast<int>(CheckpointReader::Kind::v));
     static_assert(static_cast<int>(StateKind::ema) == static_cast<int>(CheckpointReader::Kind::ema));
-    return reader_.read(static_cast<std::int64_t>(unit), static_cast<CheckpointReader::Kind>(kind), begin, count, out);
+    const auto stored = [&](std::int64_t from, std::int64_t n, float* to) {
+      return reader_.read(static_cast<std::int64_t>(unit), static_cast<CheckpointReader::Kind>(kind), from, n, to);
+    };
+    const ManifestUnit &have = reader_.manifest().units[unit], &want = units_[unit];
+    if (have.params == want.params) return stored(begin, count, out);
+    std::fill(out, out + count, 0.0F);  // gaps
+    for (const ManifestParam& param : want.params) {
+      const auto first = std::max(begin, param.offset), last = std::min(begin + count, param.offset + param.numel);
+      if (first >= last) continue;
+      TROUPE_TRY(stored(have.find(param.name)->offset + first - param.offset, last - first, out + (first - begin)));
+    }
+    return {};
   }
 
  private:
   const CheckpointReader& reader_;
+  const std::vector<ManifestUnit> units_;
 };
 
 /// Whether a unit's values lie in the base: it is frozen, and not empty.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -42,6 +43,13 @@ struct ManifestUnit {
   bool has_average = false;
   /// Its moments are saved in bf16 (optimizer.moments), else in f32; of a trained unit alone.
   bool bf16_moments = false;
+
+  /// A parameter by name; null: there is none.
+  const ManifestParam* find(const std::string& parameter) const {
+    const auto found =
+        std::find_if(params.begin(), params.end(), [&](const ManifestParam& param) { return param.name == parameter; });
+    return found == params.end() ? nullptr : &*found;
+  }
 
   /// Number of tensors in a rank file: master, m, v and perhaps ema; without moments master alone; of one in the base
   /// none.

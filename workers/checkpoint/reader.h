@@ -39,8 +39,9 @@ class CheckpointReader {
   /// Compares all but rank files and the base, which read() compares as far as it reads them. Errors: data_loss.
   Result<void> verify_small_files() const;
 
-  /// Whether a model with these units can take this state: same units, same parameters at the same places. The hashes
-  /// decide; the error names the first tensor that differs. Errors: failed_precondition.
+  /// Whether a model with these units can take this state: same units, same parameters, those of a base at the same
+  /// places (others are found by name: CheckpointState). The error names the first that differs. Errors:
+  /// failed_precondition.
   Result<void> check_layout(const std::vector<ManifestUnit>& expected) const;
 
   /// What the trainer kept beside the shards (Trainer::state), compared with its digest; empty where there was nothing.

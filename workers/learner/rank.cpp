@@ -153,9 +153,10 @@ Result<std::string> LearnerRank::restore(const GroupPlan& plan) {
 
 Result<std::string> LearnerRank::read_checkpoint(const std::string& directory) {
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(directory));
-  TROUPE_TRY(reader->check_layout(manifest_units(engine_.units(), engine_.layouts())));
+  const auto units = manifest_units(engine_.units(), engine_.layouts());
+  TROUPE_TRY(reader->check_layout(units));
   TROUPE_TRY(reader->verify_unlisted());
-  TROUPE_TRY(engine_.load(CheckpointState(*reader)));
+  TROUPE_TRY(engine_.load(CheckpointState(*reader, units)));
   log::info("{}: restored step {}; {} bytes read and compared", setup_.actor, reader->manifest().step,
             reader->checked_bytes());
   has_base_ = has_base_ || !reader->manifest().base.empty();

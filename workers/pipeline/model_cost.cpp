@@ -30,7 +30,10 @@ UnitCost unit_cost(const UnitSpec& unit, bool replicated, double forward_flops) 
                 .forward_flops_per_sample = forward_flops,
                 .trainable = unit.trainable,
                 .replicated = replicated};
-  for (const LayoutEntry& entry : make_flat_layout(unit.params).entries) cost.numels.push_back(entry.numel);
+  for (const ParamSpec& param : unit.params) {
+    if (!param.follows) cost.numels.push_back(0);
+    cost.numels.back() += count_parameters({"", "", {param}});
+  }
   return cost;
 }
 
@@ -130,7 +133,8 @@ Result<ModelCost> model_cost(const JobConfig& job) {
   // The frozen networks are where samples are encoded; a learner that predicts frames loads the codec for it.
   cost.encoder_bytes = encoders.bytes;
   if (sends_features(job)) {
-    cost.decoder_bytes += encoders.bytes + item.bytes;
+    const std::int64_t others = job.cluster.threads.encoder - 1;
+    cost.decoder_bytes += encoders.bytes + item.bytes + others * (cost.decoder_bytes + item.bytes);
     cost.encoder_bytes = job.eval.every == 0 ? 0 : encoders.codec_bytes;
   }
   return cost;

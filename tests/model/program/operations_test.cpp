@@ -62,6 +62,86 @@ TEST(ProgramOperationsTest, LinearOfAWeightThatLiesInputsFirst) {
                }});
 }
 
+at::Tensor rms(const at::Tensor& x, const at::Tensor& gain) {
+  return x * at::rsqrt(x.square().mean(-1, true) + kEps) * gain;
+}
+
+at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const auto heads = [](const at::Tensor& x) { return x.unflatten(-1, {2, -1}).transpose(1, 2); };
+  const auto scores = at::matmul(heads(q), heads(k).transpose(-1, -2)) / std::sqrt(static_cast<double>(q.size(2) / 2));
+  return at::matmul(scores.softmax(-1), heads(v)).transpose(1, 2).flatten(2);
+}
+
+/// Parameters over one buffer, as the layout of a unit puts them: three weights [8, 8], then three biases.
+testing::Named joined_parameters() {
+  const auto flat = draw({3 * 64 + 3 * 8}, 1);
+  testing::Named parameters;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    parameters["w" + std::to_string(i)] = flat.narrow(0, 64 * i, 64).view({8, 8});
+    parameters["b" + std::to_string(i)] = flat.narrow(0, 192 + 8 * i, 8);
+  }
+  return parameters;
+}
+
+/// The columns of x [B, N, d] by the three of them as one product.
+std::vector<ValueId> joined_columns(Graph& g, ValueId x) {
+  const auto w = g.add_joined_parameters({"w0", "w1", "w2"}, {8, 8}, at::kDouble);
+  const auto b = g.add_joined_parameters({"b0", "b1", "b2"}, {8}, at::kDouble);
+  return g.split_columns(record_linear(g, x, w, b), 3);
+}
+
+TEST(ProgramOperationsTest, ColumnsOfOneProductAreNormedAndAttendedTo) {
+  const auto angle = draw({7, 2}, 9);
+  const auto cos = angle.cos(), sin = angle.sin();
+  const std::vector<AttentionPart> parts{{{0, 3}, {{0, 2}}}, {{3, 6}, {{0, 2}, {3, 7}}}, {{6, 7}, {{6, 7}}}};
+  auto parameters = joined_parameters();
+  parameters["g"] = draw({8}, 5), parameters["h"] = draw({8}, 6);
+  expect_same({draw({2, 7, 8}, 0),
+               {},
+               parameters,
+               [=](Graph& g, ValueId x, const auto&, auto& p) {
+                 const auto columns = joined_columns(g, x);
+                 const auto q = record_rms_norm(g, columns[0], p["g"], kEps, g.add_constant(cos), g.add_constant(sin));
+                 const auto k = record_rms_norm(g, columns[1], p["h"], kEps, kNoValue, kNoValue);
+                 return record_attention(g, q, k, columns[2], 2, parts);
+               },
+               [=](const at::Tensor& x, const auto&, auto& p) {
+                 const auto linear = [&](const std::string& i) { return at::linear(x, p["w" + i], p["b" + i]); };
+                 const auto pairs = rms(linear("0"), p["g"]).unflatten(-1, {-1, 2, 2});
+                 const auto even = pairs.select(-1, 0), odd = pairs.select(-1, 1);
+                 const auto c = cos.unsqueeze(1), s = sin.unsqueeze(1);
+                 const auto q = at::stack({even * c - odd * s, even * s + odd * c}, -1).flatten(2);
+                 const auto k = rms(linear("1"), p["h"]), v = linear("2");
+                 const auto joined = [](const at::Tensor& t) {
+                   return at::cat({t.narrow(1, 0, 2), t.narrow(1, 3, 4)}, 1);
+                 };
+                 return at::cat({attend(q.narrow(1, 0, 3), k.narrow(1, 0, 2), v.narrow(1, 0, 2)),
+                                 attend(q.narrow(1, 3, 3), joined(k), joined(v)), v.narrow(1, 6, 1)},
+                                1);
+               }});
+}
+
+TEST(ProgramOperationsTest, ParametersThatDoNotLieTogetherAreRefused) {
+  auto parameters = joined_parameters();
+  parameters["w1"] = parameters["w1"].clone();
+  const ProgramCase c{draw({2, 3, 8}, 0),
+                      {},
+                      parameters,
+                      [](Graph& g, ValueId x, const auto&, auto&) {
+                        const auto columns = joined_columns(g, x);
+                        return record_attention(g, columns[0], columns[1], columns[2], 2, {{{0, 3}, {{0, 3}}}});
+                      },
+                      {}};
+  UnitMemory memory;
+  try {
+    testing::run_program(c, c.program(RecomputeLevel::none), memory);
+    FAIL() << "no error";
+  } catch (const c10::Error& e) {
+    EXPECT_NE(std::string(e.what()).find("parameter w1 does not lie right behind the one before it"), std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(ProgramOperationsTest, LinearOfAConditioningAddsToItsSum) {
   const ProgramCase c{draw({2, 3, 6}, 0),
                       {draw({2, 3, 5}, 4)},
@@ -132,10 +212,6 @@ TEST(ProgramOperationsTest, AffineNorm) {
        {{"w", draw({8}, 1)}, {"b", draw({8}, 2)}},
        [](Graph& g, ValueId x, const auto&, auto& p) { return record_modulated_norm(g, x, p["w"], p["b"], {}, kEps); },
        [](const at::Tensor& x, const auto&, auto& p) { return at::layer_norm(x, {8}, p["w"], p["b"], kEps); }});
-}
-
-at::Tensor rms(const at::Tensor& x, const at::Tensor& gain) {
-  return x * at::rsqrt(x.square().mean(-1, true) + kEps) * gain;
 }
 
 TEST(ProgramOperationsTest, RmsNormWithAndWithoutRotation) {
@@ -236,12 +312,6 @@ TEST(ProgramOperationsTest, WeightedSum) {
                [](Graph& g, ValueId x, const auto&, auto& p) { return record_weighted_sum(g, x, p["c"]); },
                [](const at::Tensor& x, const auto&, auto& p) { return (p["c"] * x).sum(); },
                {{"c", draw({2, 5, 8}, 2)}}});
-}
-
-at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  const auto heads = [](const at::Tensor& x) { return x.unflatten(-1, {2, -1}).transpose(1, 2); };
-  const auto scores = at::matmul(heads(q), heads(k).transpose(-1, -2)) / std::sqrt(static_cast<double>(q.size(2) / 2));
-  return at::matmul(scores.softmax(-1), heads(v)).transpose(1, 2).flatten(2);
 }
 
 TEST(ProgramOperationsTest, AttentionByParts) {

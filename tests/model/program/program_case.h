@@ -74,8 +74,14 @@ inline CaseResult run_program(const ProgramCase& c, const UnitProgram& program, 
   result.y = program.forward(inputs, memory, place).front();
   const auto acc = c.x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   result.conditioning.resize(c.conditioning.size());
-  for (const auto& [name, tensor] : c.parameters)
-    result.parameters[name] = at::full(tensor.sizes(), std::nan(""), at::TensorOptions().dtype(acc));
+  std::int64_t elements = 0, begin = 0;
+  for (const auto& [name, tensor] : c.parameters) elements += tensor.numel();
+  // one behind the other, as in a gradient slot; NaN so that a miss shows
+  const auto flat = at::full({elements}, std::nan(""), at::TensorOptions().dtype(acc));
+  for (const auto& [name, tensor] : c.parameters) {
+    result.parameters[name] = flat.narrow(0, begin, tensor.numel()).view(tensor.sizes());
+    begin += tensor.numel();
+  }
   result.dx =
       program.backward(inputs, {seed_like(result.y)}, {result.conditioning, result.parameters}, memory, place).front();
   result.y = result.y.clone(), result.dx = result.dx.clone();

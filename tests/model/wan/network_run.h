@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/shard/flat_layout.h"
 #include "model/shard/network.h"
 #include "model/wan/frozen_params.h"
 #include "tests/support/visible.h"
@@ -17,15 +18,23 @@ namespace troupe::testing {
 
 using NamedTensors = std::map<std::string, at::Tensor>;
 
+/// Views of these parameters over one buffer, as a slot lays them out, each element `fill`.
+inline ParamView laid_out(const std::vector<ParamSpec>& params, at::ScalarType dtype, double fill) {
+  const auto layout = make_flat_layout(params);
+  return views_of(layout, at::full({layout.padded(1)}, fill, dtype), /*leaves=*/false);
+}
+
 /// Parameters of every unit, larger than initial ones so that all paths matter (a zero head would hide everything).
 inline NamedTensors random_parameters(const std::vector<UnitSpec>& units, std::uint64_t seed, at::ScalarType dtype) {
   NamedTensors out;
   for (const auto& unit : units) {
+    const auto views = laid_out(unit.params, dtype, 0);
     for (auto spec : unit.params) {
       const bool gain = spec.init.kind == Init::Kind::ones;
       const double fan_in = spec.shape.size() > 1 ? static_cast<double>(spec.shape[1]) : 16.0;
       spec.init = {Init::Kind::normal, gain ? 0.2 : 1.0 / std::sqrt(fan_in)};
-      out[spec.name] = (initial_tensor(spec, seed) + (gain ? 1.0 : 0.0)).to(dtype);
+      out[spec.name] = views[spec.name];
+      out[spec.name].copy_(initial_tensor(spec, seed) + (gain ? 1.0 : 0.0));
     }
   }
   return out;
@@ -35,7 +44,7 @@ inline NamedTensors random_parameters(const std::vector<UnitSpec>& units, std::u
 inline ParamView view_of(const UnitSpec& unit, const NamedTensors& parameters) {
   ParamView view;
   for (const auto* list : {&unit.params, &unit.replicated}) {
-    for (const auto& spec : *list) view.set(spec.name, parameters.at(spec.name));
+    for (const auto& spec : *list) view.set(spec.name, parameters.at(spec.name), spec.follows);
   }
   view.set_adapter_scale(unit.adapter_scale);
   return view;

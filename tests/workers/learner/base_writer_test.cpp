@@ -83,8 +83,9 @@ TEST_F(BaseWriterTest, EveryGroupReadsEveryOthersBaseAsItWasHeld) {
     for (const int written : {1, 2, 3}) {
       const auto reader = CheckpointReader::open(checkpoint_of(written, dtype)).value();
       for (const int world : {1, 2, 3}) {
-        const auto got = state_after(world, network_, {.param_dtype = dtype}, 5,
-                                     [&](Engine& engine) { EXPECT_TRUE(engine.load(CheckpointState(*reader))); });
+        const auto got = state_after(world, network_, {.param_dtype = dtype}, 5, [&](Engine& engine) {
+          EXPECT_TRUE(engine.load(CheckpointState(*reader, reader->manifest().units)));
+        });
         EXPECT_TRUE(got.values == want.values) << written << " ranks, then " << world;
       }
     }

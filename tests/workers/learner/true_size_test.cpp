@@ -195,7 +195,7 @@ TEST_P(TrueSizeTest, ACheckpointOfAnotherWorldIsReadInParts) {
   AnonymousGrowth growth;
   const auto reader = CheckpointReader::open(directory);
   ASSERT_TRUE(reader) << reader.error().message();
-  const auto loaded = engine_->load(CheckpointState(**reader));
+  const auto loaded = engine_->load(CheckpointState(**reader, (*reader)->manifest().units));
   ASSERT_TRUE(loaded) << loaded.error().message();
   expect_frugal(growth);
   const double ratio = static_cast<double>((*reader)->checked_bytes()) / static_cast<double>(needed);
