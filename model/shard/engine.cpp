@@ -1,5 +1,6 @@
 #include "model/shard/engine.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,19 @@
 #include "model/shard/step_executor.h"
 
 namespace troupe::model {
+namespace {
+
+/// On the host, of memory of their own: a program's results lie in its memory until its next run.
+Outputs copied(const Outputs& outputs) {
+  Outputs copies;
+  if (outputs.loss.defined()) copies.loss = outputs.loss.clone();
+  for (const auto& [name, metric] : outputs.metrics) copies.metrics[name] = metric.clone();
+  for (const auto& [name, prediction] : outputs.predictions) copies.predictions[name] = prediction.clone();
+  return copies;
+}
+
+}  // namespace
+
 Engine::Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device)
     : device_(device), core_(std::move(network), std::move(options), device) {}
 
@@ -115,7 +129,7 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
   const auto way = call.manual ? Differentiation::manual : Differentiation::units;
   const auto build = [&](StepBuilder& builder) { builder.micro_batch(plan.trains(), way); };
   if (auto done = run(&plan, PartKind::micro_batch, {}, build, call); !done) return give_up(done.error());
-  if (call.tape) call.result = call.tape->result();
+  if (call.tape) executor_->run_alone([&] { call.result = call.tape->result(); });
   is_open_ = true;
   core_.saw_non_finite_loss = core_.saw_non_finite_loss || !std::isfinite(call.result.loss);
   return call.result;
@@ -127,7 +141,9 @@ Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {
   StepCall call{.plan = &plan, .batch = &batch};
   const auto build = [](StepBuilder& builder) { builder.forward_only(); };
   if (auto done = run(&plan, PartKind::forward, {}, build, call); !done) return give_up(done.error());
-  return call.tape->outputs();
+  Outputs outputs;
+  executor_->run_alone([&] { outputs = copied(call.tape->outputs()); });
+  return outputs;
 }
 
 Result<StepVote> Engine::vote(std::vector<double> sums, std::vector<double> maxima) {

@@ -111,11 +111,11 @@ class Engine {
   /// accumulated.
   void average(double tau, const std::vector<std::string>& targets = {});
 
-  /// This rank's shards of the named units for publication, not copied: masters, or the values of a frozen unit that is
-  /// gathered in f32. Rank r has elements [r * n, (r + 1) * n) of a unit's flat buffer, n =
-  /// layouts()[u].shard(world()). They change with the next commit, average or load.
-  /// Not with offloaded masters.
-  std::vector<std::span<const float>> published(const std::vector<std::string>& names);
+  /// Copies this rank's shards of the named units into `out`, one vector for each, for publication: StateKind::master,
+  /// or StateKind::ema with EngineOptions::ema_decay, which gives masters of what has no average; values of a frozen
+  /// unit that is gathered in f32. Rank r has elements [r * n, (r + 1) * n) of a unit's flat buffer, n =
+  /// layouts()[u].shard(world()). Local.
+  void publish(const std::vector<std::string>& names, StateKind kind, std::vector<std::vector<float>>& out);
   /// Whole values of units on this rank by unit name, f32, owned by the result; no leaves. All ranks must call it.
   Result<std::map<std::string, ParamView>> gather_views(const std::vector<std::string>& names);
 

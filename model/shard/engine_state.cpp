@@ -19,7 +19,7 @@ void Engine::start_from(std::int64_t updates) {
 }
 
 void Engine::initialise(std::uint64_t seed) {
-  TROUPE_CHECK(core_.memory != nullptr, "attach() comes before initialise()");
+  TROUPE_CHECK(executor_ != nullptr, "attach() comes before initialise()");
   std::vector<float> values;
   for (std::size_t u = 0; u < core_.units.size(); ++u) {
     values.resize(static_cast<std::size_t>(core_.memory->store.elements(u)));
@@ -27,20 +27,21 @@ void Engine::initialise(std::uint64_t seed) {
     const std::vector<float> zeros(values.size(), 0.0f);
     for (const auto kind : core_.memory->store.kinds(u)) {
       const bool is_moment = kind == StateKind::m || kind == StateKind::v;
-      core_.memory->store.write(kind, u, is_moment ? zeros : values);
+      executor_->run_alone([&] { core_.memory->store.write(kind, u, is_moment ? zeros : values); });
     }
   }
-  for (std::size_t u = 0; u < core_.units.size(); ++u) {
-    if (core_.source_of[u])
-      core_.memory->store.write(StateKind::master, u,
-                                core_.memory->store.state(StateKind::master, *core_.source_of[u]));
-  }
+  ShardStore& store = core_.memory->store;
+  executor_->run_alone([&] {
+    for (std::size_t u = 0; u < core_.units.size(); ++u) {
+      if (core_.source_of[u]) store.write(StateKind::master, u, store.state(StateKind::master, *core_.source_of[u]));
+    }
+  });
   for (std::size_t g = 0; g < core_.groups.size(); ++g) core_.groups.set_updates(g, 0);
   start_from(0);
 }
 
 Result<void> Engine::load(const StateSource& source) {
-  TROUPE_CHECK(core_.memory != nullptr, "attach() comes before load()");
+  TROUPE_CHECK(executor_ != nullptr, "attach() comes before load()");
   has_state_ = false;
   std::vector<float> values;
   for (std::size_t u = 0; u < core_.units.size(); ++u) {
@@ -51,7 +52,7 @@ Result<void> Engine::load(const StateSource& source) {
     for (const auto kind : core_.memory->store.kinds(u)) {
       if (count > 0) TROUPE_TRY(source.read(u, kind, begin, count, values.data()));
       std::fill(values.begin() + count, values.end(), 0.0f);
-      core_.memory->store.write(kind, u, values);
+      executor_->run_alone([&] { core_.memory->store.write(kind, u, values); });
     }
   }
   const auto by_group = source.group_updates();
@@ -88,12 +89,24 @@ const at::Tensor& Engine::frozen_shard(std::size_t unit) const {
   return core_.memory->store.gather_source(unit);
 }
 
-std::vector<std::span<const float>> Engine::published(const std::vector<std::string>& names) {
+void Engine::publish(const std::vector<std::string>& names, StateKind kind, std::vector<std::vector<float>>& out) {
   TROUPE_CHECK(has_state_, "there is a state to publish");
+  TROUPE_CHECK(kind == StateKind::master || (kind == StateKind::ema && core_.options.ema_decay > 0),
+               "values are published, or averages that are kept");
+  std::vector<std::size_t> units;
+  StepCall call;
+  out.resize(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    units.push_back(unit_index(names[i]));
+    TROUPE_CHECK(keep_of(core_.units[units[i]]) != UnitKeep::frozen || core_.options.param_dtype == at::kFloat,
+                 "values in f32 are published");
+    out[i].resize(static_cast<std::size_t>(core_.memory->store.elements(units[i])));
+    call.published[static_cast<int>(units[i])] = std::as_writable_bytes(std::span(out[i]));
+  }
   run_postponed();
-  std::vector<std::span<const float>> shards;
-  for (const auto& name : names) shards.push_back(core_.memory->store.values(unit_index(name)));
-  return shards;
+  StepBuilder builder(core_.memory->plan, core_.step);
+  builder.publish(units, kind);
+  executor_->run(builder.operations(), call).value();  // nothing in it can fail
 }
 
 Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<std::string>& names) {
@@ -103,8 +116,8 @@ Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<
   for (const auto& name : names) {
     const std::size_t unit = unit_index(name);
     const at::Tensor shard = at::empty({core_.memory->store.elements(unit)}, at::kFloat);
-    core_.memory->store.read(StateKind::master, unit,
-                             {shard.data_ptr<float>(), static_cast<std::size_t>(shard.numel())});
+    const std::span<float> to(shard.data_ptr<float>(), static_cast<std::size_t>(shard.numel()));
+    executor_->run_alone([&] { core_.memory->store.read(StateKind::master, unit, to); });
     const at::Tensor full = at::empty({core_.layouts[unit].padded(core_.world)}, at::kFloat);
     const auto arrived = (shard_group_ ? *shard_group_ : *collective_.load())
                              .all_gather({static_cast<std::byte*>(full.data_ptr()), full.nbytes()},

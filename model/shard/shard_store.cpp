@@ -28,11 +28,6 @@ std::span<float> ShardStore::accumulator(std::size_t unit) const {
   return arenas_.floats(plan_.gradient(static_cast<int>(unit)));
 }
 
-std::span<const float> ShardStore::values(std::size_t unit) const {
-  TROUPE_CHECK(keep(unit) != UnitKeep::frozen || param_dtype_ == at::kFloat, "values in f32 are handed out");
-  return arenas_.floats(plan_.state(StateKind::master, static_cast<int>(unit)));
-}
-
 at::Tensor ShardStore::kind_tensor(StateKind kind, std::size_t unit) const {
   const bool is_moment = kind == StateKind::m || kind == StateKind::v;
   const auto of_trained = is_moment && has_bf16_moments() ? at::kBFloat16 : at::kFloat;

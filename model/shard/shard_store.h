@@ -37,8 +37,6 @@ class ShardStore {
   /// Moments are kept in bf16.
   bool has_bf16_moments() const { return plan_.shape().moment_bytes == 2; }
   std::span<float> accumulator(std::size_t unit) const;
-  /// The master, or the values of a frozen unit that is gathered in f32.
-  std::span<const float> values(std::size_t unit) const;
 
   /// Copies one of a unit's kinds() in and out; a frozen unit's values are rounded to what is gathered. Writing the
   /// master rewrites its bf16 copy too.

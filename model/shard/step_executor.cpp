@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "base/check.h"
 #include "base/trace.h"
@@ -60,6 +61,21 @@ Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
   Result<void> done;
   kernels::with_team(kernels::num_threads(), [&] { done = enqueue_all(operations, call); });
   return done;
+}
+
+void StepExecutor::run_alone(const std::function<void()>& work) {
+  std::exception_ptr thrown;
+  device::Stream& stream = stream_of(OpStream::compute);
+  stream.enqueue([&] {
+    try {
+      work();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    return Result<void>();
+  });
+  stream.synchronize().value();  // nothing in it can fail
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 Result<void> StepExecutor::enqueue_all(std::span<const Op> operations, StepCall& call) {
@@ -159,6 +175,11 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
     }
     case OpKind::snapshot:
       return copy_out(op, call), Result<void>();
+    case OpKind::publish: {
+      const auto from = rank().arenas.bytes(op.accesses.front().range);
+      std::copy(from.begin(), from.end(), call.published.at(op.unit).begin());
+      return {};
+    }
   }
   return {};
 }

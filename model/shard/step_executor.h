@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +41,8 @@ struct StepCall {
   double tau = 0;
   /// where a snapshot goes
   std::span<std::byte> snapshot = {};
+  /// by unit, where what is published of it goes
+  std::map<int, std::span<std::byte>> published = {};
 };
 
 /// The ranks that a step talks to.
@@ -61,6 +65,9 @@ class StepExecutor {
   /// Returns when all is done. After a failure the group is aborted, so that peers do not wait for this rank, and
   /// nothing is under way any more, but for what the group itself could not end (Collective::abort).
   Result<void> run(std::span<const Op> operations, StepCall& call);
+  /// Work on the rank's memory that is no operation of a step: what comes from the host and goes there. Behind all that
+  /// ran before; returns when it is done. Throws what it throws.
+  void run_alone(const std::function<void()>& work);
 
  private:
   Result<void> enqueue_all(std::span<const Op> operations, StepCall& call);

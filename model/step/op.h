@@ -50,11 +50,13 @@ enum class OpKind : std::uint8_t {
   average,
   /// this rank's state of a unit is copied away
   snapshot,
+  /// this rank's masters of a unit, or their averages, are copied to the host
+  publish,
 };
 constexpr auto enum_names(OpKind) {
   return std::array{"input",     "gather",    "forward", "stash_out", "stash_in", "backward", "network",
                     "exchange",  "replicate", "sum",     "add",       "square",   "agree",    "clip",
-                    "curvature", "fetch",     "update",  "store",     "average",  "snapshot"};
+                    "curvature", "fetch",     "update",  "store",     "average",  "snapshot", "publish"};
 }
 
 /// Operations of one stream run in order; those of different streams beside each other, ordered by Op::waits

@@ -451,4 +451,16 @@ void StepBuilder::snapshot() {
   }
 }
 
+void StepBuilder::publish(const std::vector<std::size_t>& units, StateKind kind) {
+  run_postponed();
+  for (const std::size_t unit : units) {
+    const int u = static_cast<int>(unit);
+    const auto kinds = plan_.kinds(u);
+    const bool is_kept = std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+    Op op{.kind = OpKind::publish, .stream = OpStream::copy, .unit = u};
+    op.accesses.push_back(read(plan_.state(is_kept ? kind : StateKind::master, u)));
+    emit(std::move(op));
+  }
+}
+
 }  // namespace troupe::model

@@ -61,6 +61,8 @@ class StepBuilder {
   void run_postponed();
   void average(const std::vector<bool>& units);
   void snapshot();
+  /// Of those units, by index in StepShape::units, one kind of their state; of what has no average its values.
+  void publish(const std::vector<std::size_t>& units, StateKind kind);
 
   const StepState& state() const { return state_; }
   const std::vector<Op>& operations() const { return operations_; }

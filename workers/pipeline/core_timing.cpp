@@ -94,6 +94,7 @@ OpSeconds seconds_on_cores(const Op& op, const ArenaPlan& plan, const CoreStep& 
       if (shape.param_bytes != kF32) sum.add(refresh_work(elements()));
       return sum.take();
     case OpKind::snapshot:
+    case OpKind::publish:
       return sum.add({.family = KernelFamily::serial, .bytes = op.work.moved_bytes}).take();
   }
   return {};

@@ -33,6 +33,27 @@ TEST(EngineAverageTest, ItStartsAsTheMastersAndFollowsThemByTheFormula) {
   }
 }
 
+TEST(EngineAverageTest, ItIsPublishedInThePlaceOfTheMasters) {
+  EngineOptions options;
+  options.ema_decay = 0.9;
+  run_thread_ranks(1, [&](Collective& group) {
+    StartedEngine engine(group, std::make_shared<ChainNetwork>(), options);
+    engine.accumulate(chain_batch(0), 1, true).value();
+    engine.commit(1e-2, engine.vote({}, {}).value());
+    std::vector<std::byte> state(engine.snapshot_bytes());
+    engine.snapshot(state);
+    const auto name = engine.units().front().name;
+    std::vector<std::vector<float>> masters, averages;
+    engine.publish({name}, StateKind::master, masters);
+    engine.publish({name}, StateKind::ema, averages);
+    // master, m, v, average
+    const auto bytes = masters[0].size() * sizeof(float);
+    EXPECT_EQ(std::memcmp(masters[0].data(), state.data(), bytes), 0);
+    EXPECT_EQ(std::memcmp(averages[0].data(), state.data() + 3 * bytes, bytes), 0);
+    EXPECT_NE(averages, masters);
+  });
+}
+
 TEST(EngineAverageTest, TrainingIsBitForBitWhatItIsWithout) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     TrainingRun with = averaged(), without;

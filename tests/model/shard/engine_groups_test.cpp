@@ -300,9 +300,10 @@ TEST(EngineGroupsTest, PublishedValuesAreTheMastersOfTheNamedUnits) {
   std::vector<std::vector<float>> targets(2), actors(2);
   with_engine(2, [&](Engine& engine) {
     ASSERT_TRUE(engine.load(state));
-    const auto shards = engine.published({"target", "actor"});
-    targets[static_cast<std::size_t>(engine.rank())].assign(shards[0].begin(), shards[0].end());
-    actors[static_cast<std::size_t>(engine.rank())].assign(shards[1].begin(), shards[1].end());
+    std::vector<std::vector<float>> shards;
+    engine.publish({"target", "actor"}, StateKind::master, shards);
+    targets[static_cast<std::size_t>(engine.rank())] = shards[0];
+    actors[static_cast<std::size_t>(engine.rank())] = shards[1];
     const auto views = engine.gather_views({"actor"}).value();
     const auto& weight = views.at("actor")["actor.W"];
     EXPECT_EQ(std::memcmp(weight.data_ptr<float>(), state.values[kActorUnit][0].data(), weight.nbytes()), 0);

@@ -63,7 +63,10 @@ TEST(EngineLazyTest, WhatReadsTheStateFindsItUpdated) {
   const std::vector<std::function<void(Engine&)>> readers = {
       [](Engine&) {},
       [](Engine& engine) { engine.gather_views({engine.units().front().name}).value(); },
-      [](Engine& engine) { (void)engine.published({engine.units().front().name}); },
+      [](Engine& engine) {
+        std::vector<std::vector<float>> shards;
+        engine.publish({engine.units().front().name}, StateKind::master, shards);
+      },
       [](Engine& engine) { engine.forward(chain_batch(7)).value(); },
       [](Engine& engine) { engine.discard(); },
   };
@@ -75,7 +78,11 @@ TEST(EngineLazyTest, WhatReadsTheStateFindsItUpdated) {
   run_thread_ranks(1, [&](Collective& group) {
     StartedEngine engine(group, network, options);
     const auto name = engine.units().front().name;
-    const auto first = [&] { return engine.published({name}).front().front(); };
+    const auto first = [&] {
+      std::vector<std::vector<float>> shards;
+      engine.publish({name}, StateKind::master, shards);
+      return shards.front().front();
+    };
     const float before = first();
     engine.accumulate(chain_batch(0), 1, true).value();
     engine.commit(1e-2, engine.vote({}, {}).value());

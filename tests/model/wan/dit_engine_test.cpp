@@ -8,6 +8,7 @@
 #include "model/shard/init.h"
 #include "model/wan/dit.h"
 #include "model/wan/lora.h"
+#include "tests/model/shard/guarded_device.h"
 #include "tests/model/shard/shuffled_device.h"
 #include "tests/model/shard/training_harness.h"
 #include "tests/model/wan/network_run.h"
@@ -87,6 +88,19 @@ TEST(DitEngineTest, OffloadedActivationsAndStatesChangeNoBit) {
       run.device = [](int) { return std::make_unique<ShuffledDevice>(5); };
       EXPECT_TRUE(train(run).state == want.state) << enum_name(level);
     }
+  }
+}
+
+TEST(DitEngineTest, ProgramsTouchTheirMemoryFromStreamsAlone) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    TrainingRun run = run_of(make_network(), dtype);
+    run.micro_batches = 2;
+    run.options.recompute = {RecomputeLevel::none, RecomputeLevel::attention, RecomputeLevel::cheap};
+    const auto want = train(run);
+    run.device = [](int) { return std::make_unique<GuardedDevice>(); };
+    const auto got = train(run);
+    EXPECT_EQ(got.losses, want.losses);
+    EXPECT_TRUE(got.state == want.state);
   }
 }
 

@@ -56,6 +56,10 @@ class RlTrainer : public Trainer {
   WeightPublisher publisher_;
   PolicyEvaluation evaluation_;
   TrainerSession session_;
+
+ private:
+  /// what is published, kept for its memory
+  std::vector<std::vector<float>> shards_;
 };
 
 /// OnPolicyTrainer or OffPolicyTrainer, by algorithm.name.
