@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
+#include <utility>
 
 #include "model/wan/model_cost.h"
 #include "placement/known_devices.h"
@@ -46,6 +48,62 @@ bool is_one_node(const Plan& plan) {
   return nodes.size() == 1;
 }
 
+/// The job with another number of slots, or with something offloaded, and what it says then.
+std::vector<std::pair<std::string, JobConfig>> variants_of(const JobConfig& job) {
+  std::vector<std::pair<std::string, JobConfig>> variants;
+  const auto add = [&](const std::string& change, const auto& set) {
+    JobConfig variant = job;
+    set(variant);
+    variants.emplace_back(change, std::move(variant));
+  };
+  for (const std::int64_t slots : {2, 3, 4, 6}) {
+    if (slots != job.parallelism.param_slots)
+      add(fmt::format("parallelism.param_slots={}", slots),
+          [slots](JobConfig& variant) { variant.parallelism.param_slots = slots; });
+  }
+  for (const std::int64_t slots : {1, 2, 3}) {
+    if (slots != job.parallelism.grad_slots)
+      add(fmt::format("parallelism.grad_slots={}", slots),
+          [slots](JobConfig& variant) { variant.parallelism.grad_slots = slots; });
+  }
+  if (!job.offload.states) add("offload.states=true", [](JobConfig& variant) { variant.offload.states = true; });
+  if (!job.offload.activations)
+    add("offload.activations=true", [](JobConfig& variant) { variant.offload.activations = true; });
+  return variants;
+}
+
+/// The feasible plans of these modes and of the levels that the job allows, without those that are like one before.
+/// Leaves `plans` empty where nothing can be predicted.
+Result<void> add_plans(const ClusterSnapshot& cluster, const JobConfig& job, const ModelCost& cost,
+                       const std::vector<std::string>& modes, const std::string& change,
+                       std::vector<PredictedPlan>& plans) {
+  constexpr double kSame = 1e-3;  // of the time
+  const bool frees_levels = job.activation_checkpoint.mode == "auto" && job.activation_checkpoint.counts.empty();
+  const std::vector<std::string> levels = frees_levels
+                                              ? std::vector<std::string>{"auto", "none", "cheap", "attention", "full"}
+                                              : std::vector{job.activation_checkpoint.mode};
+  for (const std::string& mode : modes) {
+    for (const std::string& level : levels) {
+      JobConfig variant = job;
+      variant.parallelism.mode = mode;
+      variant.activation_checkpoint.mode = level;
+      auto outcome = make_plan(cluster, variant, cost);
+      auto* plan = std::get_if<Plan>(&outcome);
+      if (plan == nullptr) continue;
+      TROUPE_ASSIGN(auto prediction, predict_step(variant, cost, *plan));
+      if (!prediction) return {};
+      const auto is_like = [&](const PredictedPlan& known) {
+        const double ratio = known.prediction.timing.seconds / prediction->timing.seconds;
+        return known.plan.sharding == plan->sharding && recompute_text(known.plan) == recompute_text(*plan) &&
+               std::abs(ratio - 1) < kSame;
+      };
+      if (std::none_of(plans.begin(), plans.end(), is_like))
+        plans.push_back({std::move(*plan), std::move(*prediction), change});
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const ModelCost& cost, const Plan& plan) {
@@ -74,32 +132,19 @@ Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const M
 Result<std::vector<PredictedPlan>> predicted_plans(const ClusterSnapshot& cluster, const JobConfig& job,
                                                    const ModelCost& cost) {
   const bool frees_mode = job.parallelism.mode == "auto";
-  const bool frees_levels = job.activation_checkpoint.mode == "auto" && job.activation_checkpoint.counts.empty();
   const std::vector<std::string> modes =
       frees_mode ? std::vector<std::string>{"zero1", "zero2", "zero3"} : std::vector{job.parallelism.mode};
-  const std::vector<std::string> levels = frees_levels
-                                              ? std::vector<std::string>{"auto", "none", "cheap", "attention", "full"}
-                                              : std::vector{job.activation_checkpoint.mode};
   std::vector<PredictedPlan> plans;
-  for (const std::string& mode : modes) {
-    for (const std::string& level : levels) {
-      JobConfig variant = job;
-      variant.parallelism.mode = mode;
-      variant.activation_checkpoint.mode = level;
-      auto outcome = make_plan(cluster, variant, cost);
-      auto* plan = std::get_if<Plan>(&outcome);
-      const auto is_known = [&](const PredictedPlan& known) {
-        return known.plan.sharding == plan->sharding && recompute_text(known.plan) == recompute_text(*plan);
-      };
-      if (plan == nullptr || std::any_of(plans.begin(), plans.end(), is_known)) continue;
-      TROUPE_ASSIGN(auto prediction, predict_step(variant, cost, *plan));
-      if (!prediction) return std::vector<PredictedPlan>();
-      plans.push_back({std::move(*plan), std::move(*prediction)});
-    }
-  }
-  std::stable_sort(plans.begin(), plans.end(), [](const PredictedPlan& a, const PredictedPlan& b) {
+  TROUPE_TRY(add_plans(cluster, job, cost, modes, "", plans));
+  if (plans.empty()) return plans;
+  const auto is_faster = [](const PredictedPlan& a, const PredictedPlan& b) {
     return a.prediction.samples_per_second > b.prediction.samples_per_second;
-  });
+  };
+  std::stable_sort(plans.begin(), plans.end(), is_faster);
+  const std::string chosen = plans.front().plan.sharding;
+  for (const auto& [change, variant] : variants_of(job))
+    TROUPE_TRY(add_plans(cluster, variant, cost, {chosen}, change, plans));
+  std::stable_sort(plans.begin() + 1, plans.end(), is_faster);
   return plans;
 }
 
@@ -123,9 +168,10 @@ std::string to_text(const std::vector<PredictedPlan>& plans) {
       "memory {:.2f} TB/s, links {:.0f} GB/s\n",
       best.rates.products / 1e12, best.rates.attention / 1e12, best.rates.memory / 1e12, best.rates.link / 1e9);
   for (std::size_t i = 1; i < std::min<std::size_t>(plans.size(), 4); ++i) {
-    text += fmt::format("  predicted     {} {}: {:.2f} samples/s, recompute {}\n",
-                        i == 1 ? "next:" : "then:", plans[i].plan.sharding, plans[i].prediction.samples_per_second,
-                        recompute_text(plans[i].plan));
+    const PredictedPlan& other = plans[i];
+    text += fmt::format("  predicted     {} {}{}{}: {:.2f} samples/s, recompute {}\n",
+                        i == 1 ? "next:" : "then:", other.plan.sharding, other.change.empty() ? "" : " with ",
+                        other.change, other.prediction.samples_per_second, recompute_text(other.plan));
   }
   return text;
 }

@@ -34,15 +34,18 @@ Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const M
 struct PredictedPlan {
   Plan plan;
   StepPrediction prediction;
+  /// what the job would have to say instead; empty where it allows the plan as it is
+  std::string change;
 };
 
-/// The plans that parallelism.mode and activation_checkpoint allow where they are auto, fastest first; those of others
-/// alone. Empty where nothing can be predicted.
+/// First the fastest of the plans that parallelism.mode and activation_checkpoint allow where they are auto; then,
+/// fastest first, the others, and those of its mode with other numbers of slots or with offload. Empty where nothing
+/// can be predicted.
 Result<std::vector<PredictedPlan>> predicted_plans(const ClusterSnapshot& cluster, const JobConfig& job,
                                                    const ModelCost& cost);
 
-/// Lines for a plan's table, each of which says that it is predicted: rate, MFU, where the time goes, and the next
-/// three.
+/// Lines for a plan's table, each of which says that it is predicted: rate, MFU, where the time goes, and the fastest
+/// three of the others.
 std::string to_text(const std::vector<PredictedPlan>& plans);
 
 }  // namespace troupe::workers

@@ -4,6 +4,7 @@
 
 #include "configs/loader.h"
 #include "placement/pretend.h"
+#include "placement/recompute_plan.h"
 #include "workers/pipeline/model_cost.h"
 
 namespace troupe::workers {
@@ -37,12 +38,30 @@ TEST(StepPredictionTest, PlansAreOrderedByTheirRateAndFit) {
     for (const char* cluster : {"8xH200", "8xH100"}) {
       const auto plans = plans_of(recipe, cluster);
       ASSERT_FALSE(plans.empty()) << recipe << " " << cluster;
-      for (std::size_t i = 1; i < plans.size(); ++i)
+      EXPECT_EQ(plans.front().change, "");
+      for (std::size_t i = 1; i < plans.size(); ++i) {
+        // what the job does not allow as it is may be faster than what it allows
+        if (i == 1 && !plans[1].change.empty()) continue;
         EXPECT_GE(plans[i - 1].prediction.samples_per_second, plans[i].prediction.samples_per_second);
+      }
       EXPECT_THAT(to_text(plans),
                   ::testing::AllOf(HasSubstr("predicted"), HasSubstr("not measured"), HasSubstr("MFU")));
     }
   }
+}
+
+TEST(StepPredictionTest, OtherSlotsAndOffloadAreTriedAndSayWhatTheJobWouldHaveToSay) {
+  const auto plans = plans_of("recipes/dreamzero_14b_droid.yaml", "8xH100", {"parallelism.mode=zero3"});
+  ASSERT_FALSE(plans.empty());
+  const auto with = [&](const std::string& change) {
+    return std::find_if(plans.begin(), plans.end(), [&](const PredictedPlan& plan) { return plan.change == change; });
+  };
+  // memory for what offload takes away is filled with what need not run again
+  ASSERT_NE(with("offload.states=true"), plans.end());
+  EXPECT_NE(recompute_text(with("offload.states=true")->plan), recompute_text(plans.front().plan));
+  const std::string text = to_text(plans);
+  EXPECT_THAT(text, HasSubstr("next: zero3"));
+  EXPECT_EQ(plans.front().change, "");
 }
 
 TEST(StepPredictionTest, LevelsCostWhatTheyRunAgain) {
