@@ -6,7 +6,7 @@ namespace troupe::model {
 
 /// Goes up when what is measured, or how a kernel's time is explained, changes: the program measures again where the
 /// user's cache has rates of another version.
-inline constexpr int kCoreRatesVersion = 2;
+inline constexpr int kCoreRatesVersion = 3;
 
 /// Measures this machine's kernels on `threads` threads, all at once: operations of made-up transformer blocks of four
 /// sizes in f32 and in bf16, the optimizer's passes, LibTorch's copies on one thread, and transfers between two ranks.

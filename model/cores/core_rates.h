@@ -22,8 +22,8 @@ inline constexpr double kCachedBytes = 8 << 20;
 struct CoreRates {
   /// Threads that were busy: the cores of the machine.
   int threads = 0;
-  /// Of a product of a transformer's size (512 x 1024 by 1024 x 1024) on all threads, f32 and bf16 in this process'
-  /// form, FLOP/s: what a "product rate share" is a share of.
+  /// Of a product of a transformer's size (512 x 2048 by 2048 x 2048) on all threads, f32 and native bf16, the best of
+  /// some, FLOP/s: what a "product rate share" is a share of.
   std::array<double, 2> products{};
   /// seconds a feature, by dtype (f32, bf16) and family
   std::array<std::array<KernelFeatures, kKernelFamilies>, 2> coefficients{};
