@@ -237,9 +237,13 @@ struct OptimizerConfig {
 struct EmaConfig {
   /// 0 to 1, below 1. Read by workers/learner, placement, workers/pipeline, actors.
   double decay = 0;
+  /// Read by workers/learner.
+  bool publish = false;
 
   template <class V>
   static void describe(V& v) {
+    v.field("publish", &EmaConfig::publish,
+            "kind rl: rollout and evaluation act with the average, not with the trained weights");
     v.field("decay", &EmaConfig::decay,
             "share of the average that stays at each update, such as 0.9999; 0: no average is kept. `troupe export "
             "--weights ema` writes it",

@@ -131,6 +131,12 @@ void validate_training(const JobConfig& job, Rules& rules) {
   rules.require(job.ema.decay < 1, "ema.decay",
                 "an average with decay 1 never moves from the first weights; write a number below 1, such as 0.9999, "
                 "or 0 for no average");
+  rules.require(!job.ema.publish || job.ema.decay > 0, "ema.publish",
+                "no average is kept with ema.decay 0; write a decay such as 0.9999", {"ema.decay"});
+  rules.require(!job.ema.publish || job.ema.decay == 0 || job.job.kind == JobKind::rl, "ema.publish",
+                "nothing acts with a policy while this job trains; `troupe eval --weights ema` and `troupe serve "
+                "--weights ema` take the average",
+                {"job.kind"});
   rules.require(job.lr_scheduler.name != "cosine" || job.lr_scheduler.min_lr <= job.optimizer.lr, "lr_scheduler.min_lr",
                 fmt::format("{} is above optimizer.lr {}", format_number(job.lr_scheduler.min_lr),
                             format_number(job.optimizer.lr)),

@@ -25,6 +25,19 @@ TEST_F(RlRunTest, DeterministicRunsAreEqualBitForBitAtAnyPoolSize) {
   EXPECT_EQ(curve("a", "train/loss"), curve("b", "train/loss"));
 }
 
+TEST_F(RlRunTest, RolloutsActWithThePublishedAverage) {
+  // an average that keeps nothing of what it was is the weights
+  const Words deterministic = {"algorithm.deterministic=true", "training.steps=3"}, published = {"ema.publish=true"};
+  const Words averaged = deterministic + Words{"ema.decay=1e-30"}, slow = deterministic + Words{"ema.decay=0.9"};
+  ASSERT_TRUE(succeeded(run("a", averaged)));
+  ASSERT_TRUE(succeeded(run("b", averaged + published)));
+  EXPECT_EQ(state_of("a"), state_of("b"));
+  ASSERT_TRUE(succeeded(run("c", slow)));
+  EXPECT_EQ(curve("a", "train/loss"), curve("c", "train/loss")) << "an average that is not published changes nothing";
+  ASSERT_TRUE(succeeded(run("d", slow + published)));
+  EXPECT_NE(curve("a", "train/loss"), curve("d", "train/loss"));
+}
+
 TEST_F(RlRunTest, AScriptedScheduleOfStaleRolloutsIsEqualBitForBit) {
   const Words stale = {"algorithm.deterministic=true", "algorithm.name=decoupled_ppo", "rollout.staleness=2",
                        "training.steps=5"};

@@ -22,6 +22,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"RunRoot", {"job.run_root=null"}, "job.run_root: is empty"},
         Broken{"OneBeta", {"optimizer.betas=[0.9]"}, "optimizer.betas: wants two numbers in [0, 1)"},
         Broken{"BetaOfOne", {"optimizer.betas=[0.9, 1]"}, "optimizer.betas: wants two numbers in [0, 1)"},
+        Broken{"PublishedAverageThatIsNotKept", {"ema.publish=true"}, "ema.publish: no average is kept"},
         Broken{"AverageThatNeverMoves", {"ema.decay=1"}, "ema.decay: an average with decay 1 never moves"},
         Broken{"OneSophiaBeta", {"optimizer.sophia.betas=[0.9]"}, "optimizer.sophia.betas: wants two numbers"},
         Broken{"SophiaWithoutCurvature", {"optimizer.sophia.rho=0"}, "optimizer.sophia.rho: 0 would follow"},
