@@ -23,6 +23,7 @@ void add_policy_options(CLI::App* c, PolicyOptions& policy) {
   c->add_option("--skip", policy.skip, "steps evaluated of 16: none (all), 5, 6, 7, 8 or dynamic")
       ->check(CLI::IsMember({"none", "5", "6", "7", "8", "dynamic"}));
   c->add_option("--dtype", policy.dtype, "fp32 or bf16")->check(CLI::IsMember({"fp32", "bf16"}));
+  c->add_option("--threads", policy.threads, "cores to compute on (default: all)")->check(CLI::Range(1, 1024));
   c->add_option("--tokenizer", policy.tokenizer, "SentencePiece model or its folder (default: the checkpoint's)");
   c->add_option("--embodiment", policy.embodiment, "tag in metadata.json (default: the only one)");
   c->add_flag("--sign-gripper", policy.sign_gripper,

@@ -58,7 +58,9 @@ Result<EvaluationPlan> make_evaluation_plan(const EvalOptions& options, const Ch
   if (options.seed >= 0) eval.seed = options.seed;
   if (options.videos >= 0) eval.videos = options.videos;
   TROUPE_ASSIGN(std::string folder, evaluation_folder(place, options.out));
-  return EvaluationPlan{.episodes = episode_options(eval, job.env), .videos = eval.videos, .folder = std::move(folder)};
+  EpisodeOptions episodes = episode_options(eval, job.env);
+  if (options.policy.threads > 0) episodes.threads = options.policy.threads;
+  return EvaluationPlan{.episodes = episodes, .videos = eval.videos, .folder = std::move(folder)};
 }
 
 /// The environment that both policies play, the second with its own observations and action chunks.

@@ -64,8 +64,10 @@ Result<std::unique_ptr<DreamZeroPolicy>> DreamZeroPolicy::make(PolicySpec spec, 
   // Any instruction: whether the template is known and describes these views is found now and not at the first robot.
   TROUPE_ASSIGN([[maybe_unused]] const std::string prompt, prompt_from_task(spec.embodiment.prompt, "wait", views));
   TROUPE_ASSIGN(const TokenizedText negative, clean_and_tokenize(*parts.tokenizer, negative_prompt()));
-  return std::unique_ptr<DreamZeroPolicy>(new DreamZeroPolicy(
+  std::unique_ptr<DreamZeroPolicy> policy(new DreamZeroPolicy(
       std::move(spec), std::move(parts), std::move(reader), std::move(decoder), infer, negative, protocol.accepted()));
+  policy->threads_ = static_cast<int>(options.threads);
+  return policy;
 }
 
 DreamZeroPolicy::DreamZeroPolicy(PolicySpec spec, Parts parts, ObservationReader reader, ActionDecoder decoder,
@@ -103,7 +105,8 @@ Result<DreamZeroPolicy::Turn> DreamZeroPolicy::prepare(const Observation& observ
 
 std::vector<Result<ActionChunk>> DreamZeroPolicy::act(std::span<const Observation> observations) {
   // Threads that share products this small spend their time waiting for each other: eight times that of one thread.
-  if (spec_.model.dit.dim <= kSingleThreadDim && at::get_num_threads() != 1) at::set_num_threads(1);
+  const int threads = spec_.model.dit.dim <= kSingleThreadDim ? 1 : threads_;
+  if (threads > 0 && at::get_num_threads() != threads) at::set_num_threads(threads);
   std::vector<std::optional<Result<ActionChunk>>> results(observations.size());
   std::vector<Turn> turns;
   std::set<std::string> named;

@@ -66,6 +66,8 @@ class DreamZeroPolicy final : public Policy {
   ActionDecoder decoder_;
   WanInference policy_;  // after features_, which it uses
   std::map<std::string, std::shared_ptr<InferenceSession>> sessions_;
+  /// 0: LibTorch's own number.
+  int threads_ = 0;
 };
 
 }  // namespace troupe::workers

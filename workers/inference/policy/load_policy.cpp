@@ -1,6 +1,7 @@
 #include "workers/inference/policy/load_policy.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -40,6 +41,7 @@ Result<DreamZeroPolicy::Parts> load_troupe(const std::string& folder, const Poli
 }
 
 Result<std::unique_ptr<Policy>> load(const std::string& checkpoint, const PolicyOptions& options) {
+  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));  // weights are converted here
   TROUPE_ASSIGN(const at::ScalarType dtype, scalar_type(options.dtype));
   TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(checkpoint));
   if (kind != CheckpointKind::troupe && options.weights == WeightSet::ema) {

@@ -25,6 +25,8 @@ struct PolicyOptions {
   std::string tokenizer{};
   /// Tag in metadata.json; empty: the checkpoint's only one.
   std::string embodiment{};
+  /// That the networks compute on; 0: one on each core.
+  std::int64_t threads = 0;
   /// The last action value becomes 1 where positive, else -1, as RLinf sends it.
   bool sign_gripper = false;
 };

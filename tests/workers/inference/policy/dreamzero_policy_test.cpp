@@ -60,6 +60,19 @@ TEST(DreamZeroPolicyTest, ACallGivesAChunkAndTheSameCallTheSameOne) {
   EXPECT_EQ(a->open_episodes(), 1U);
 }
 
+TEST(DreamZeroPolicyTest, AWideNetworkComputesOnTheThreadsThatItIsGiven) {
+  PolicySpec wide = tiny_spec();
+  wide.model.dit.num_heads = 22;
+  wide.model.dit.dim = 528;
+  const auto policy = tiny_policy(wide, {.steps = 1, .threads = 2});
+  const auto narrow = tiny_policy(tiny_spec(), {.steps = 1, .threads = 2});
+  ASSERT_EQ(at::get_num_threads(), 1);
+  actions(*policy, tiny_observation("e", 0, 1));
+  EXPECT_EQ(at::get_num_threads(), 2);
+  actions(*narrow, tiny_observation("e", 0, 1));
+  EXPECT_EQ(at::get_num_threads(), 1) << "whatever is said";
+}
+
 TEST(DreamZeroPolicyTest, ActionsAreTheNetworksDeNormalised) {
   PolicySpec absolute = tiny_spec();
   absolute.action[0].relative = false;
