@@ -242,12 +242,12 @@ struct EmaConfig {
 
   template <class V>
   static void describe(V& v) {
-    v.field("publish", &EmaConfig::publish,
-            "kind rl: rollout and evaluation act with the average, not with the trained weights");
     v.field("decay", &EmaConfig::decay,
             "share of the average that stays at each update, such as 0.9999; 0: no average is kept. `troupe export "
             "--weights ema` writes it",
             "", 0, 1);
+    v.field("publish", &EmaConfig::publish,
+            "kind rl: rollout and evaluation act with the average, not with the trained weights");
   }
 };
 

@@ -116,8 +116,10 @@ class Engine {
   /// unit that is gathered in f32. Rank r has elements [r * n, (r + 1) * n) of a unit's flat buffer, n =
   /// layouts()[u].shard(world()). Local.
   void publish(const std::vector<std::string>& names, StateKind kind, std::vector<std::vector<float>>& out);
-  /// Whole values of units on this rank by unit name, f32, owned by the result; no leaves. All ranks must call it.
-  Result<std::map<std::string, ParamView>> gather_views(const std::vector<std::string>& names);
+  /// Whole values of units on this rank by unit name, f32, owned by the result; no leaves. `kind` as for publish. All
+  /// ranks must call it.
+  Result<std::map<std::string, ParamView>> gather_views(const std::vector<std::string>& names,
+                                                        StateKind kind = StateKind::master);
 
   /// This rank's state but for what never changes: for each unit in order, master, m, v and, with
   /// EngineOptions::ema_decay, ema of its shard; of a target network its values alone; of a frozen unit nothing.
@@ -179,6 +181,8 @@ class Engine {
   /// Runs what a commit has left for later.
   void run_postponed();
   Error give_up(Error error);
+  /// What a unit has of that kind: its master where it has no average.
+  StateKind kept(StateKind kind, std::size_t unit) const;
   void start_from(std::int64_t updates);
 
   device::Device& device_;

@@ -89,27 +89,32 @@ const at::Tensor& Engine::frozen_shard(std::size_t unit) const {
   return core_.memory->store.gather_source(unit);
 }
 
+StateKind Engine::kept(StateKind kind, std::size_t unit) const {
+  TROUPE_CHECK(kind == StateKind::master || (kind == StateKind::ema && core_.options.ema_decay > 0),
+               "values are handed out, or averages that are kept");
+  return keep_of(core_.units[unit]) == UnitKeep::trained ? kind : StateKind::master;
+}
+
 void Engine::publish(const std::vector<std::string>& names, StateKind kind, std::vector<std::vector<float>>& out) {
   TROUPE_CHECK(has_state_, "there is a state to publish");
-  TROUPE_CHECK(kind == StateKind::master || (kind == StateKind::ema && core_.options.ema_decay > 0),
-               "values are published, or averages that are kept");
-  std::vector<std::size_t> units;
+  std::vector<std::pair<std::size_t, StateKind>> what;
   StepCall call;
   out.resize(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    units.push_back(unit_index(names[i]));
-    TROUPE_CHECK(keep_of(core_.units[units[i]]) != UnitKeep::frozen || core_.options.param_dtype == at::kFloat,
+    const std::size_t unit = unit_index(names[i]);
+    TROUPE_CHECK(keep_of(core_.units[unit]) != UnitKeep::frozen || core_.options.param_dtype == at::kFloat,
                  "values in f32 are published");
-    out[i].resize(static_cast<std::size_t>(core_.memory->store.elements(units[i])));
-    call.published[static_cast<int>(units[i])] = std::as_writable_bytes(std::span(out[i]));
+    what.emplace_back(unit, kept(kind, unit));
+    out[i].resize(static_cast<std::size_t>(core_.memory->store.elements(unit)));
+    call.published[static_cast<int>(unit)] = std::as_writable_bytes(std::span(out[i]));
   }
   run_postponed();
   StepBuilder builder(core_.memory->plan, core_.step);
-  builder.publish(units, kind);
+  builder.publish(what);
   executor_->run(builder.operations(), call).value();  // nothing in it can fail
 }
 
-Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<std::string>& names) {
+Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<std::string>& names, StateKind kind) {
   TROUPE_TRY(check_ready("gather_views"));
   run_postponed();
   std::map<std::string, ParamView> views;
@@ -117,7 +122,7 @@ Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<
     const std::size_t unit = unit_index(name);
     const at::Tensor shard = at::empty({core_.memory->store.elements(unit)}, at::kFloat);
     const std::span<float> to(shard.data_ptr<float>(), static_cast<std::size_t>(shard.numel()));
-    executor_->run_alone([&] { core_.memory->store.read(StateKind::master, unit, to); });
+    executor_->run_alone([&] { core_.memory->store.read(kept(kind, unit), unit, to); });
     const at::Tensor full = at::empty({core_.layouts[unit].padded(core_.world)}, at::kFloat);
     const auto arrived = (shard_group_ ? *shard_group_ : *collective_.load())
                              .all_gather({static_cast<std::byte*>(full.data_ptr()), full.nbytes()},

@@ -451,14 +451,12 @@ void StepBuilder::snapshot() {
   }
 }
 
-void StepBuilder::publish(const std::vector<std::size_t>& units, StateKind kind) {
+void StepBuilder::publish(const std::vector<std::pair<std::size_t, StateKind>>& what) {
   run_postponed();
-  for (const std::size_t unit : units) {
+  for (const auto& [unit, kind] : what) {
     const int u = static_cast<int>(unit);
-    const auto kinds = plan_.kinds(u);
-    const bool is_kept = std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
     Op op{.kind = OpKind::publish, .stream = OpStream::copy, .unit = u};
-    op.accesses.push_back(read(plan_.state(is_kept ? kind : StateKind::master, u)));
+    op.accesses.push_back(read(plan_.state(kind, u)));
     emit(std::move(op));
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <utility>
 #include <vector>
 
 #include "model/step/arena_plan.h"
@@ -61,8 +62,8 @@ class StepBuilder {
   void run_postponed();
   void average(const std::vector<bool>& units);
   void snapshot();
-  /// Of those units, by index in StepShape::units, one kind of their state; of what has no average its values.
-  void publish(const std::vector<std::size_t>& units, StateKind kind);
+  /// Of those units, by index in StepShape::units, one of their kinds of state.
+  void publish(const std::vector<std::pair<std::size_t, StateKind>>& what);
 
   const StepState& state() const { return state_; }
   const std::vector<Op>& operations() const { return operations_; }

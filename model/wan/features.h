@@ -68,8 +68,8 @@ class FeatureEncoder {
   struct ImageFeatures {
     at::Tensor clip, latents, first_frame;
   };
-  /// Of canvases u8 [B, T, H, W, 3], each sample by itself; the calling thread's num_threads() (kernels/threads.h) share
-  /// the samples. Errors: throws c10::Error on a wrong shape.
+  /// Of canvases u8 [B, T, H, W, 3], each sample by itself; the calling thread's num_threads() (kernels/threads.h)
+  /// share the samples. Errors: throws c10::Error on a wrong shape.
   ImageFeatures encode_images(const at::Tensor& images) const;
 
   /// CLIP features [B, 1 + patches, d] of images [B, 3, H, W] in [-1, 1] of any size, in the image encoder's dtype.

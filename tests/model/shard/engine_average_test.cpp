@@ -51,6 +51,10 @@ TEST(EngineAverageTest, ItIsPublishedInThePlaceOfTheMasters) {
     EXPECT_EQ(std::memcmp(masters[0].data(), state.data(), bytes), 0);
     EXPECT_EQ(std::memcmp(averages[0].data(), state.data() + 3 * bytes, bytes), 0);
     EXPECT_NE(averages, masters);
+    const auto entry = engine.layouts().front().entries.front();
+    const auto views = engine.gather_views({name}, StateKind::ema).value();
+    EXPECT_EQ(views.at(name)[entry.name].flatten()[0].item<float>(),
+              averages[0][static_cast<std::size_t>(entry.offset)]);
   });
 }
 

@@ -16,8 +16,8 @@
 namespace troupe::model {
 
 /// The host's device, whose memory is there for the work of its streams alone: whoever looks behind an address at
-/// another time is ended by the kernel, as he would be by the address of a GPU's memory. What lies behind its own memory
-/// is the host's. Outlives what it made.
+/// another time is ended by the kernel, as he would be by the address of a GPU's memory. What lies behind its own
+/// memory is the host's. Outlives what it made.
 class GuardedDevice final : public device::Device {
  public:
   std::shared_ptr<device::Memory> allocate(std::int64_t bytes) override {

@@ -108,7 +108,7 @@ WholeStep random_step(std::uint64_t seed) {
     for (const UnitShape& unit : shape.units) averaged.push_back(unit.keep == UnitKeep::averaged);
     builder.average(averaged);
     if (draws.chance(40)) builder.snapshot();
-    if (draws.chance(40)) builder.publish({0, shape.units.size() - 1}, StateKind::ema);
+    if (draws.chance(40)) builder.publish({{0, plan->kinds(0).back()}, {shape.units.size() - 1, StateKind::master}});
   }
   return {plan, builder.operations()};
 }

@@ -29,7 +29,7 @@ Result<std::map<std::string, double>> PolicyEvaluation::run(const TrainerSession
   const bool due = last || (step > 0 && config_.eval.every > 0 && step % config_.eval.every == 0);
   if (!due) return std::map<std::string, double>{};
   const auto begin = std::chrono::steady_clock::now();
-  TROUPE_ASSIGN(auto views, session.engine->gather_views(agent_.policy->acting_units()));
+  TROUPE_ASSIGN(auto views, session.engine->gather_views(agent_.policy->acting_units(), acting_weights(config_)));
   // The names of the metrics are known before anything ran: ranks that do not play fill in zeros.
   std::map<std::string, double> metrics = evaluation_metrics({}, agent_.spec().has_success);
   PublishedWeights weights{

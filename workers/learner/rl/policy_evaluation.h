@@ -12,6 +12,9 @@
 
 namespace troupe::workers {
 
+/// The weights that rollout and evaluation act with (ema.publish).
+inline StateKind acting_weights(const JobConfig& job) { return job.ema.publish ? StateKind::ema : StateKind::master; }
+
 /// Evaluation inside a run: all ranks gather the acting units, rank 0 plays the episodes of `eval` with them, 16
 /// environments side by side, and all have the numbers. Rank 0 plays a batch of environments at a time and then
 /// meets the others at a barrier, so that none of them waits longer than that.

@@ -38,8 +38,7 @@ void RlTrainer::begin_at(std::int64_t version) {
 }
 
 void RlTrainer::publish(std::int64_t version) {
-  const auto kind = setup_.config.ema.publish ? StateKind::ema : StateKind::master;
-  session_.engine->publish(agent_.policy->acting_units(), kind, shards_);
+  session_.engine->publish(agent_.policy->acting_units(), acting_weights(setup_.config), shards_);
   const std::vector<std::span<const float>> shards(shards_.begin(), shards_.end());
   publisher_.publish(version, shards, session_.plan.rank == 0 ? &normaliser() : nullptr);
 }
