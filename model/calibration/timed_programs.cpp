@@ -17,7 +17,7 @@
 namespace troupe::model {
 namespace {
 
-constexpr std::int64_t kTableRows = 4;
+constexpr std::int64_t kTableRows = 4, kRank = 4;
 constexpr double kEps = 1e-6;
 /// Runs of a program go on for so many seconds at most, once there were a few.
 constexpr double kLongest = 0.8;
@@ -40,8 +40,7 @@ class MeasuredGraph {
     const auto all = attend(q, k, linear(h, block.width, "v"));
     const auto head = record_take_rows(graph_, h, {{0, few_}});
     const auto few_keys = attend(q, linear(head, block.width, "k_few"), linear(head, block.width, "v_few"));
-    auto y = record_gated_residual(graph_, x, linear(record_add(graph_, all, few_keys), block.width, "o"), table[2],
-                                   table_row);
+    auto y = record_gated_residual(graph_, x, adapted(record_add(graph_, all, few_keys), "o"), table[2], table_row);
     const auto f = record_modulated_norm(graph_, y, table[0], table[1], table_row, kEps);
     const auto up = record_activation(graph_, linear(f, block.hidden, "up"), Activation::gelu_tanh);
     const auto down = record_linear(graph_, up, parameter("down", {block.width, block.hidden}),
@@ -63,6 +62,11 @@ class MeasuredGraph {
   }
   ValueId linear(ValueId x, std::int64_t out, const std::string& name) {
     return record_linear(graph_, x, parameter(name, {out, graph_.value(x).sizes.back()}), kNoValue);
+  }
+  /// With an adapter, whose products are thin.
+  ValueId adapted(ValueId x, const std::string& name) {
+    const auto update = linear(linear(x, kRank, name + ".a"), block_.width, name + ".b");
+    return record_add_scaled(graph_, linear(x, block_.width, name), update, 1.0);
   }
   ValueId rotated(ValueId x, const std::string& name) {
     const auto half = block_.width / block_.heads / 2;
