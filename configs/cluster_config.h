@@ -96,7 +96,7 @@ struct RestartConfig {
 
 /// Threads of actors that compute.
 struct ThreadsConfig {
-  /// 0 to 1024. Read by placement. The number changes no bit of a result, nor does that of encoders.
+  /// 0 to 1024. Read by placement. Neither number of threads changes a bit of a result.
   std::int64_t learner = 0;
   /// 1 to 1024. Read by placement, workers/pipeline, actors.
   std::int64_t encoder = 1;

@@ -66,7 +66,8 @@ bool GradientBuilder::has_all_columns(ValueId whole) const {
 }
 
 ValueId GradientBuilder::like(ValueId value, at::ScalarType dtype) {
-  if (graph_.value(value).whole != kNoValue && graph_.value(value).dtype == dtype) return place_in_whole(value);
+  const Value& of = graph_.value(value);
+  if (needs(value) && of.whole != kNoValue && of.dtype == dtype) return place_in_whole(value);
   return graph_.add_intermediate(graph_.value(value).sizes, dtype);
 }
 

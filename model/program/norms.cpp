@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include "base/check.h"
 #include "kernels/dispatch.h"
 #include "kernels/row_kernels.h"
 #include "kernels/row_runs.h"
@@ -85,6 +86,9 @@ class ModulatedNormOperation final : public Operation {
   double eps_;
 };
 
+/// Elements between two rows of x [B, N, d]; the stride of an axis of length one says nothing.
+std::int64_t row_stride(const at::Tensor& x) { return x.is_contiguous() ? x.size(2) : x.stride(1); }
+
 struct RmsNormValues {
   ValueId x, gain, cos, sin, y, rstd;
 };
@@ -108,9 +112,9 @@ class RmsNormGradientOperation final : public Operation {
     kernels::dispatch("rms_norm", x.scalar_type(), [&]<class T>(T) {
       using A = cpu::Acc<T>;
       cpu::rms_norm_backward<T>(x.numel() / channels, channels, kernels::data<T>(tensor_of(values, dy_)),
-                                kernels::data<T>(x), x.stride(1), kernels::data<T>(tensor_of(values, v_.gain)),
+                                kernels::data<T>(x), row_stride(x), kernels::data<T>(tensor_of(values, v_.gain)),
                                 kernels::data<A>(tensor_of(values, v_.rstd)), rotation_of<T>(values, v_),
-                                kernels::data<T>(dx), dx.stride(1), kernels::data<A>(tensor_of(values, dgain_)),
+                                kernels::data<T>(dx), row_stride(dx), kernels::data<A>(tensor_of(values, dgain_)),
                                 num_threads());
     });
   }
@@ -132,7 +136,7 @@ class RmsNormOperation final : public Operation {
     const auto& x = tensor_of(values, v_.x);
     const auto channels = x.size(-1);
     kernels::dispatch("rms_norm", x.scalar_type(), [&]<class T>(T) {
-      cpu::rms_norm_forward<T>(x.numel() / channels, channels, kernels::data<T>(x), x.stride(1),
+      cpu::rms_norm_forward<T>(x.numel() / channels, channels, kernels::data<T>(x), row_stride(x),
                                kernels::data<T>(tensor_of(values, v_.gain)), eps_, rotation_of<T>(values, v_),
                                kernels::data<T>(tensor_of(values, v_.y)),
                                kernels::data<cpu::Acc<T>>(tensor_of(values, v_.rstd)), num_threads());
@@ -169,6 +173,7 @@ ValueId record_modulated_norm(Graph& graph, ValueId x, ValueId factor, ValueId s
 
 ValueId record_rms_norm(Graph& graph, ValueId x, ValueId gain, double eps, ValueId cos, ValueId sin) {
   const auto sizes = graph.value(x).sizes;
+  TROUPE_CHECK(sizes.size() == 3, "x has samples, rows and channels");
   const auto dtype = graph.value(x).dtype;
   const RmsNormValues v{x,
                         gain,

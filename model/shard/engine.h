@@ -111,10 +111,10 @@ class Engine {
   /// accumulated.
   void average(double tau, const std::vector<std::string>& targets = {});
 
-  /// Copies this rank's shards of the named units into `out`, one vector for each, for publication: StateKind::master,
-  /// or StateKind::ema with EngineOptions::ema_decay, which gives masters of what has no average; values of a frozen
-  /// unit that is gathered in f32. Rank r has elements [r * n, (r + 1) * n) of a unit's flat buffer, n =
-  /// layouts()[u].shard(world()). Local.
+  /// Copies this rank's shards of the named units into `out`, one vector for each. `kind`: master, or with
+  /// EngineOptions::ema_decay ema, which gives the master of a unit without an average; a frozen unit has to be one
+  /// gathered in f32. Rank r has elements [r * n, (r + 1) * n) of a unit's flat buffer, n =
+  /// layouts()[u].shard(world()). Local. Needs a state and a group; first runs what a lazy optimizer has left.
   void publish(const std::vector<std::string>& names, StateKind kind, std::vector<std::vector<float>>& out);
   /// Whole values of units on this rank by unit name, f32, owned by the result; no leaves. `kind` as for publish. All
   /// ranks must call it.

@@ -75,7 +75,8 @@ std::size_t Engine::snapshot_bytes() const {
 }
 
 void Engine::snapshot(std::span<std::byte> out) {
-  TROUPE_CHECK(has_state_ && out.size() == snapshot_bytes(), "a snapshot goes into exactly snapshot_bytes()");
+  TROUPE_CHECK(executor_ != nullptr && has_state_, "there is a group and a state to save");
+  TROUPE_CHECK(out.size() == snapshot_bytes(), "a snapshot goes into exactly snapshot_bytes()");
   run_postponed();
   StepBuilder builder(core_.memory->plan, core_.step);
   builder.snapshot();
@@ -96,7 +97,7 @@ StateKind Engine::kept(StateKind kind, std::size_t unit) const {
 }
 
 void Engine::publish(const std::vector<std::string>& names, StateKind kind, std::vector<std::vector<float>>& out) {
-  TROUPE_CHECK(has_state_, "there is a state to publish");
+  TROUPE_CHECK(executor_ != nullptr && has_state_, "there is a group and a state to publish");
   std::vector<std::pair<std::size_t, StateKind>> what;
   StepCall call;
   out.resize(names.size());

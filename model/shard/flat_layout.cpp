@@ -13,8 +13,8 @@ FlatLayout make_flat_layout(std::span<const ParamSpec> params) {
   for (const auto& param : params) {
     LayoutEntry entry{param.name, param.shape, 0, 1, param.follows};
     for (const auto extent : param.shape) entry.numel *= extent;
-    const auto unit = param.follows ? 1 : FlatLayout::kEntryAlignment;
-    entry.offset = (layout.numel + unit - 1) / unit * unit;
+    const auto alignment = param.follows ? 1 : FlatLayout::kEntryAlignment;
+    entry.offset = (layout.numel + alignment - 1) / alignment * alignment;
     layout.numel = entry.offset + entry.numel;
     text += fmt::format("{}[{}]@{};", entry.name, fmt::join(entry.shape, ","), entry.offset);
     layout.entries.push_back(std::move(entry));

@@ -213,7 +213,8 @@ Error suggest_older(const Error& error, const std::string& directory) {
   std::error_code code;
   const fs::path real = fs::canonical(directory, code);  // of a link such as checkpoints/latest
   const auto damaged = code ? std::nullopt : parse_name(real.filename().string());
-  if (!damaged) return error;
+  const auto names = [&](const std::string& folder) { return error.message().find(folder) != std::string::npos; };
+  if (!damaged || !(names(directory) || names(real.string()))) return error;
   auto older = list_checkpoints(real.parent_path().string());
   std::erase_if(older, [&](const CheckpointEntry& entry) { return entry.step >= damaged->step; });
   if (older.empty()) return error;

@@ -53,7 +53,8 @@ Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck 
 Result<CheckpointEntry> newest_checkpoint(const std::string& folder);
 
 /// Damage (data_loss) that was found in a checkpoint, with the name of the one before it, which a user may want
-/// instead; where there is none, or of another error, `error` as it is.
+/// instead; where there is none, or of another error, such as damage whose message names nothing in `directory`,
+/// `error` as it is.
 Error suggest_older(const Error& error, const std::string& directory);
 
 /// Makes the symlink `folder`/latest name this checkpoint, by rename; an empty name removes the link. Errors: those of

@@ -32,25 +32,35 @@ DecoderRole::Maker& DecoderRole::take_maker() {
     return std::find_if(makers_.begin(), makers_.end(), [](const Maker& maker) { return maker.is_idle; });
   };
   given_back_.wait(lock, [&] { return idle() != makers_.end(); });
+  count();
   Maker& maker = *idle();
   maker.is_idle = false;
   return maker;
 }
 
-void DecoderRole::give_back(Maker& maker, Clock::time_point begin, Clock::time_point end) {
+void DecoderRole::give_back(Maker& maker) {
   {
     const std::lock_guard lock(mutex_);
-    count(maker, begin, end);
+    count();
+    report();
     maker.is_idle = true;
   }
   given_back_.notify_one();
 }
 
-void DecoderRole::count(Maker& maker, Clock::time_point begin, Clock::time_point end) {
-  // between two items nobody had given credit, or else it would have been taken at once
-  if (maker.last_end != Clock::time_point{}) idle_seconds_ += Seconds(begin - maker.last_end).count();
-  busy_seconds_ += Seconds(end - begin).count();
-  maker.last_end = end;
+void DecoderRole::count() {
+  const auto now = Clock::now();
+  const auto idle = std::count_if(makers_.begin(), makers_.end(), [](const Maker& maker) { return maker.is_idle; });
+  // a maker is idle when nobody has given credit, or else it would have been taken at once
+  if (counted_until_ != Clock::time_point{}) {
+    const double seconds = Seconds(now - counted_until_).count();
+    idle_seconds_ += seconds * static_cast<double>(idle);
+    busy_seconds_ += seconds * static_cast<double>(static_cast<std::ptrdiff_t>(makers_.size()) - idle);
+  }
+  counted_until_ = now;
+}
+
+void DecoderRole::report() {
   if (idle_seconds_ + busy_seconds_ < report_seconds_) return;
   outbox_("controller",
           ProducerTimes{.actor = identity_.actor, .idle_seconds = idle_seconds_, .busy_seconds = busy_seconds_});
@@ -79,12 +89,11 @@ void DecoderRole::dial_feeds(const Peers& peers) {
 Item DecoderRole::produce(const Credit& credit, std::span<std::byte> slot) {
   const SampleKey key = SampleKey::of(credit.tag);
   Maker& maker = take_maker();
-  const auto begin = Clock::now();
   const Span span("make sample");
   const auto faulted = fault_point("decoder.item", fmt::format("{} position {}", identity_.instance(), key.position));
   Item item = make_item(credit, slot,
                         faulted ? maker.build(key.split, key.position, slot) : Result<std::size_t>(faulted.error()));
-  give_back(maker, begin, Clock::now());
+  give_back(maker);
   return item;
 }
 

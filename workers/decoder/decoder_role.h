@@ -43,14 +43,15 @@ class DecoderRole final {
   struct Maker {
     BuildSample build;
     bool is_idle = true;
-    Clock::time_point last_end{};  // zero before the first item
   };
   void dial_feeds(const Peers& peers);
   /// Any thread; waits until a maker is idle.
   Item produce(const Credit& credit, std::span<std::byte> slot);
   Maker& take_maker();
-  void give_back(Maker& maker, Clock::time_point begin, Clock::time_point end);
-  void count(Maker& maker, Clock::time_point begin, Clock::time_point end);  // requires mutex_
+  void give_back(Maker& maker);
+  // The time since the last change, as all makers spent it; then what there is to tell. Both require mutex_.
+  void count();
+  void report();
 
   const ActorIdentity identity_;
   const ConsumerDial dial_;
@@ -58,7 +59,8 @@ class DecoderRole final {
   const double report_seconds_;
   std::mutex mutex_;
   std::condition_variable given_back_;
-  std::vector<Maker> makers_;  // guarded by mutex_, as the next two, but for `build` of one that is taken
+  std::vector<Maker> makers_;          // guarded by mutex_, as the next three, but for `build` of one that is taken
+  Clock::time_point counted_until_{};  // zero before the first item
   double idle_seconds_ = 0, busy_seconds_ = 0;  // since the last report
   // By address. Last: their threads use the rest.
   std::map<std::string, std::unique_ptr<ProducerLoop>> connections_;

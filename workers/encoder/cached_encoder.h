@@ -40,8 +40,8 @@ class CachedEncoder {
   /// and those of FrozenEncoders::encoder.
   static Result<std::unique_ptr<CachedEncoder>> make(const JobConfig& job, const FrozenEncoders& weights);
   static Result<std::unique_ptr<CachedEncoder>> make(const JobConfig& job);
-  /// `count` of them for as many threads, over the same weights and one cache; each has its part of the memory for
-  /// texts.
+  /// `count` of them, at least one, for as many threads, one each, over the same weights and one cache; each has its
+  /// part of the memory for texts. Errors: as make.
   static Result<std::vector<std::unique_ptr<CachedEncoder>>> make_all(const JobConfig& job,
                                                                       const FrozenEncoders& weights,
                                                                       std::int64_t count);

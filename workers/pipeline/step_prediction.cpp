@@ -72,8 +72,8 @@ std::vector<std::pair<std::string, JobConfig>> variants_of(const JobConfig& job)
   return variants;
 }
 
-/// The feasible plans of these modes and of the levels that the job allows, without those that are like one before.
-/// Leaves `plans` empty where nothing can be predicted.
+/// The feasible plans of these modes and of the levels that the job allows, without those that are like one before, and
+/// without those that cannot be predicted, as none of a job's can.
 Result<void> add_plans(const ClusterSnapshot& cluster, const JobConfig& job, const ModelCost& cost,
                        const std::vector<std::string>& modes, const std::string& change,
                        std::vector<PredictedPlan>& plans) {

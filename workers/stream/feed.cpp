@@ -89,7 +89,7 @@ void Feed::keep_eval(const Item& item) {
 void Feed::on_item(const std::string& producer, const Item& item) {
   std::lock_guard lock(mutex_);
   if (auto known = producers_.find(producer); known != producers_.end() && known->second.outstanding > 0) {
-    --known->second.outstanding;
+    if (--known->second.outstanding == 0) known->second.has_suspect = false;
   }
   const SampleKey key = SampleKey::of(item.credit.tag);
   const auto entry = entries_.find(key);
@@ -106,6 +106,7 @@ void Feed::on_item(const std::string& producer, const Item& item) {
   } else {
     entry->second.ready = true;
     entry->second.item = item;
+    suspects_.erase(key);
   }
   pump();
   changed_.notify_all();
@@ -136,13 +137,17 @@ void Feed::sort_again() {
   });
 }
 
-const SampleKey* Feed::in_hand(const std::string& name) const {
-  const SampleKey* oldest = nullptr;
-  std::uint64_t serial = 0;
+std::vector<SampleKey> Feed::in_hand(const std::string& name) const {
+  std::map<std::uint64_t, SampleKey> owed;  // in the order of grants
+  std::size_t at_a_time = 1;
   for (const auto& [key, entry] : entries_) {
-    if (entry.producer != name || entry.ready || (oldest && entry.serial > serial)) continue;
-    oldest = &key;
-    serial = entry.serial;
+    if (entry.producer != name || entry.ready) continue;
+    owed.emplace(entry.serial, key);
+    at_a_time = entry.at_a_time;
+  }
+  std::vector<SampleKey> oldest;
+  for (const auto& [serial, key] : owed) {
+    if (oldest.size() < at_a_time) oldest.push_back(key);
   }
   return oldest;
 }
@@ -167,18 +172,18 @@ void Feed::producer_gone(const std::string& producer, bool died) {
   {
     std::lock_guard lock(mutex_);
     if (!consumer_) return;
-    // Credits are served one after the other, oldest first.
-    const SampleKey* const held = died && options_.lanes == 0 ? in_hand(producer) : nullptr;
-    if (held) {
-      dead = deaths_[*held];
-      dead.push_back(producer);
-      deaths_[*held] = dead;
-      if (dead.size() >= kDeathsOfOneItem) {
-        quarantined = *held;
-        quarantined_[*held] =
-            fmt::format("{} died while they made it; it is not asked for again", fmt::join(dead, " and "));
-        deaths_.erase(*held);
-      }
+    const auto held = died && options_.lanes == 0 ? in_hand(producer) : std::vector<SampleKey>();
+    for (const SampleKey& key : held) {
+      deaths_[key].push_back(producer);
+      if (held.size() > 1) suspects_.insert(key);
+    }
+    if (held.size() == 1 && deaths_[held[0]].size() >= kDeathsOfOneItem) {
+      quarantined = held[0];
+      dead = deaths_[*quarantined];
+      quarantined_[*quarantined] =
+          fmt::format("{} died while they made it; it is not asked for again", fmt::join(dead, " and "));
+      deaths_.erase(*quarantined);
+      suspects_.erase(*quarantined);
     }
     consumer_->drop_producer(producer);
     forget_producer(producer);
@@ -229,11 +234,11 @@ bool Feed::next_wanted(SampleKey& key) {
   return true;
 }
 
-std::string* Feed::least_busy() {
+std::string* Feed::least_busy(bool for_suspect) {
   std::uint32_t best = 0;
   chosen_.clear();
   for (const auto& [name, producer] : producers_) {
-    if (producer.outstanding >= producer.capacity) continue;
+    if (!producer.has_room() || (for_suspect && producer.outstanding > 0)) continue;
     if (chosen_.empty() || producer.outstanding < best) {
       chosen_ = name;
       best = producer.outstanding;
@@ -251,6 +256,9 @@ void Feed::pump() {
     SampleKey key;
     if (!next_wanted(key)) return;
     if (settle_quarantined(key)) continue;
+    if (is_suspect(key)) producer = least_busy(/*for_suspect=*/true);
+    // nobody gets anything until one has made what it owes
+    if (!producer) return again_.push_front(key);
     if (!grant(*producer, key, {})) again_.push_front(key);
   }
 }
@@ -283,9 +291,15 @@ bool Feed::grant(const std::string& producer, const SampleKey& key, std::span<co
     deal_.remove(name);
     return false;
   }
-  ++producers_[name].outstanding;
-  entries_[key] =
-      Entry{.slot = *slot, .producer = name, .serial = next_serial_++, .granted_at = Clock::now(), .item = {}};
+  Producer& owner = producers_[name];
+  ++owner.outstanding;
+  owner.has_suspect = is_suspect(key);
+  entries_[key] = Entry{.slot = *slot,
+                        .producer = name,
+                        .serial = next_serial_++,
+                        .at_a_time = owner.at_a_time(),
+                        .granted_at = Clock::now(),
+                        .item = {}};
   return true;
 }
 

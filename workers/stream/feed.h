@@ -91,8 +91,10 @@ class Feed {
   void release(std::int64_t step);
   /// The producer's exit is confirmed, so it writes to no slot any more: what it owed is asked of others, held-out
   /// samples first, then by position. What it delivered stays. Safe for names that are unknown.
-  /// `died`: its end speaks against what it was making, which is the oldest that it owed; the second such death of one
-  /// sample quarantines it for the life of the feed, over starts too.
+  /// `died`: its end speaks against what it was making. Credits are served oldest first and one of them waits, so that
+  /// is the oldest that it owed, or of a producer of capacity c above 2 one of the oldest c - 1: each of these is a
+  /// suspect, and is given alone to a producer that owes nothing else. The second such death of one sample, with no
+  /// other to suspect, quarantines it for the life of the feed, over starts too.
   void producer_gone(const std::string& producer, bool died = false);
   /// The producer survives SIGKILL: what it owed is asked of others too, but it may still write to the slots that it
   /// was granted, so they stay out of use until producer_gone().
@@ -116,6 +118,8 @@ class Feed {
     std::string producer;
     /// Grants in their order.
     std::uint64_t serial = 0;
+    /// How many its producer makes at a time.
+    std::size_t at_a_time = 1;
     Clock::time_point granted_at;
     bool ready = false;
     bool reported_stuck = false;
@@ -127,6 +131,10 @@ class Feed {
   struct Producer {
     std::uint32_t capacity = 1;
     std::uint32_t outstanding = 0;
+    /// It makes a suspect, and gets nothing beside it.
+    bool has_suspect = false;
+    std::size_t at_a_time() const { return capacity > 2 ? capacity - 1 : 1; }
+    bool has_room() const { return outstanding < capacity && !has_suspect; }
   };
 
   /// A producer dialled in (again): it may be granted `capacity` credits. On a channel's thread.
@@ -149,12 +157,14 @@ class Feed {
   void sort_again();
   // The next position without lanes: those asked again first, then the rank's own order. False: nothing is left.
   bool next_wanted(SampleKey& key);
-  // The producer with the fewest credits under way that has room; null: none.
-  std::string* least_busy();
+  // The producer with the fewest credits under way that has room, for a suspect one without any; null: none.
+  std::string* least_busy(bool for_suspect = false);
+  // Whether a producer that made it beside others died.
+  bool is_suspect(const SampleKey& key) const { return suspects_.count(key) != 0; }
   // What the producer owed is wanted again; items that arrived stay, and so do its slots.
   void forget_producer(const std::string& name);
-  // The oldest item that a producer owes; null: it owes nothing.
-  const SampleKey* in_hand(const std::string& name) const;
+  // What a producer may be making: the oldest items that it owes, as many as it makes at a time.
+  std::vector<SampleKey> in_hand(const std::string& name) const;
   // Puts a quarantined item where the learner looks for it. False: the key is none.
   bool settle_quarantined(const SampleKey& key);
   // Copies a held-out sample out of the arena, so that its slot is free at once.
@@ -194,6 +204,8 @@ class Feed {
   std::int64_t most_producers_ = 0;
   // Who died while it made an item, in order; why an item is not made any more.
   std::map<SampleKey, std::vector<std::string>> deaths_;
+  // Of these, those that were made beside others.
+  std::set<SampleKey> suspects_;
   std::map<SampleKey, std::string> quarantined_;
   std::uint64_t next_serial_ = 0;
   // Granted or ready under the current fence.

@@ -121,6 +121,26 @@ TEST(ProgramOperationsTest, ColumnsOfOneProductAreNormedAndAttendedTo) {
                }});
 }
 
+TEST(ProgramOperationsTest, ColumnsThatNothingIsAskedOfGetNoGradient) {
+  const ProgramCase c{draw({2, 4, 8}, 0),
+                      {draw({2, 5, 8}, 4)},
+                      joined_parameters(),
+                      [](Graph& g, ValueId x, const auto& shared, auto&) {
+                        const auto columns = joined_columns(g, shared[0]);
+                        return record_attention(g, x, columns[0], columns[2], 2, {{{0, 4}, {{0, 5}}}});
+                      },
+                      {}};
+  const UnitProgram program(c.graph(), {{}, {false}}, RecomputeLevel::none);
+  const std::vector<at::Tensor> x{c.x};
+  const UnitInputs inputs{x, c.conditioning, c.parameters, "", c.data};
+  UnitMemory memory;
+  std::vector<at::Tensor> sums(1);
+  const auto y = program.forward(inputs, memory, 1).front();
+  const auto dx = program.backward(inputs, {testing::seed_like(y)}, {sums, {}}, memory, 1).front();
+  EXPECT_FALSE(sums[0].defined());
+  EXPECT_GT(dx.abs().sum().item<double>(), 0);
+}
+
 TEST(ProgramOperationsTest, ParametersThatDoNotLieTogetherAreRefused) {
   auto parameters = joined_parameters();
   parameters["w1"] = parameters["w1"].clone();

@@ -124,12 +124,14 @@ TEST_F(CommitTest, RankFilesAreLeftToTheirReaderButThoseOfFormat1) {
 TEST_F(CommitTest, AnOlderCheckpointIsSuggestedForDamageOnly) {
   const std::string one = write_and_commit(manifest(2, 1));
   write_and_commit(manifest(2, 2));
-  const Error damage{Errc::data_loss, "damage"}, other{Errc::failed_precondition, "other"};
-  EXPECT_EQ(suggest_older(damage, path("latest")).message(),
-            "damage; to use the checkpoint before it, name " + fs::canonical(one).string());
-  EXPECT_EQ(suggest_older(other, path("latest")).message(), "other");
-  EXPECT_EQ(suggest_older(damage, one).message(), "damage") << "there is none before it";
-  EXPECT_EQ(suggest_older(damage, folder()).message(), "damage");
+  const auto damage = [&](const std::string& name) { return Error{Errc::data_loss, path(name) + "/file: damage"}; };
+  const Error other{Errc::failed_precondition, path("latest") + ": other"}, recording{Errc::data_loss, "v.mp4: damage"};
+  const std::string hint = "; to use the checkpoint before it, name " + fs::canonical(one).string();
+  EXPECT_EQ(suggest_older(damage("latest"), path("latest")).message(), damage("latest").message() + hint);
+  EXPECT_EQ(suggest_older(other, path("latest")).message(), other.message());
+  EXPECT_EQ(suggest_older(recording, path("latest")).message(), "v.mp4: damage") << "it lies elsewhere";
+  EXPECT_EQ(suggest_older(damage("step_000001"), one).message(), damage("step_000001").message()) << "none before it";
+  EXPECT_EQ(suggest_older(damage("step_000001"), folder()).message(), damage("step_000001").message());
 }
 
 TEST_F(CommitTest, PruneKeepsTheNewest) {

@@ -153,6 +153,25 @@ TEST_F(DecoderRoleTest, AsManySamplesAreMadeAtATimeAsThereAreBuilds) {
   role_.reset();  // before what it calls
 }
 
+TEST_F(DecoderRoleTest, ABuildThatNeverGetsASampleIsIdle) {
+  const auto build = [](Split, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
+    std::memcpy(slot.data(), &position, sizeof position);
+    return sizeof position;
+  };
+  role_ = make_role({build, build});
+  role_->handle("controller", Peers{.fence = 1, .channels = {"a"}});
+  for (std::int64_t position = 0; position < 3; ++position) {
+    feeds_["a"]->grant(position);
+    feeds_["a"]->wait_for(static_cast<std::size_t>(position) + 1);
+  }
+  role_.reset();
+  const std::lock_guard lock(mutex_);
+  double idle = 0, busy = 0;
+  for (const ProducerTimes& times : times_) idle += times.idle_seconds, busy += times.busy_seconds;
+  EXPECT_GT(busy, 0);
+  EXPECT_GE(idle, busy) << "one of two works at a time";
+}
+
 TEST_F(DecoderRoleTest, AScriptedFaultCostsOneItem) {
   ASSERT_TRUE(arm_faults("decoder.item@position 1:fail"));
   role_->handle("controller", Peers{.fence = 1, .channels = {"a"}});

@@ -163,6 +163,41 @@ TEST_F(FeedTest, ASampleOfWhichTwoProducersDiedIsBadAndIsNotAskedForAgain) {
   EXPECT_EQ(feed.stats().free_slots, 5) << "it has no slot";
 }
 
+TEST_F(FeedTest, OfSeveralThatWereMadeAtATimeTheOneThatKillsIsFound) {
+  begin();
+  join("encoder/0#0", 4);
+  EXPECT_THAT(positions(consumer.grants["encoder/0#0"]), ElementsAre(4, 5, 6, 7));
+  feed.producer_gone("encoder/0#0", true);  // it was making 4, 5 and 6, of which 5 ends it
+  join("encoder/0#1", 4);
+  EXPECT_THAT(positions(consumer.grants["encoder/0#1"]), ElementsAre(4)) << "alone";
+  consumer.deliver(feed, "encoder/0#1");
+  EXPECT_THAT(positions(consumer.grants["encoder/0#1"]), ElementsAre(5)) << "alone";
+  feed.producer_gone("encoder/0#1", true);
+  EXPECT_THAT(quarantined, ElementsAre(5));
+  EXPECT_THAT(dead, ElementsAre("encoder/0#0", "encoder/0#1"));
+  join("encoder/0#2", 4);
+  EXPECT_THAT(positions(consumer.grants["encoder/0#2"]), ElementsAre(6)) << "still a suspect";
+  consumer.deliver(feed, "encoder/0#2");
+  EXPECT_THAT(positions(consumer.grants["encoder/0#2"]), ElementsAre(7, 12, 13, 14)) << "as before";
+  EXPECT_EQ(feed.take(0, 0, 1s).value()[1].void_reason,
+            "encoder/0#0 and encoder/0#1 died while they made it; it is not asked for again");
+}
+
+TEST_F(FeedTest, ASuspectWaitsForAProducerThatOwesNothing) {
+  begin();
+  join("encoder/0#0", 3);
+  feed.producer_gone("encoder/0#0", true);  // 4 and 5 are suspects, 6 is none
+  join("encoder/1#0", 3);
+  join("encoder/2#0", 3);
+  EXPECT_THAT(positions(consumer.grants["encoder/1#0"]), ElementsAre(4));
+  EXPECT_THAT(positions(consumer.grants["encoder/2#0"]), ElementsAre(5));
+  consumer.deliver(feed, "encoder/1#0");
+  EXPECT_THAT(positions(consumer.grants["encoder/1#0"]), ElementsAre(6, 7, 12));
+  EXPECT_EQ(consumer.grants["encoder/2#0"].size(), 1u) << "alone until it is made";
+  consumer.deliver(feed, "encoder/2#0");
+  EXPECT_THAT(positions(consumer.grants["encoder/2#0"]), ElementsAre(13));
+}
+
 TEST_F(FeedTest, ASampleStaysInQuarantineWhenTheGroupFormsAgain) {
   begin(1);
   for (const char* producer : {"decoder/0#0", "decoder/1#0"}) {
