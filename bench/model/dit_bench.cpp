@@ -37,10 +37,10 @@ double milliseconds(const std::function<void()>& program) {
 
 Timing measure(const Programs& programs, const std::string& dtype, int rounds) {
   Timing timing{programs.name, dtype, programs.difference};
-  timing.ours_bytes = peak_tensor_bytes(programs.ours);
-  timing.plain_bytes = peak_tensor_bytes(programs.plain);
+  timing.ours_bytes = tensor_use(programs.ours).peak_bytes;
+  timing.plain_bytes = tensor_use(programs.plain).peak_bytes;
   std::vector<Product> products;
-  timing.products_bytes = peak_tensor_bytes([&] { products = record_products(programs.ours); }) - timing.ours_bytes;
+  timing.products_bytes = tensor_use([&] { products = record_products(programs.ours); }).peak_bytes - timing.ours_bytes;
   timing.products = describe(products);
   run_products(products);
   for (int round = 0; round < rounds; ++round) {

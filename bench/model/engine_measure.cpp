@@ -93,14 +93,16 @@ class Measurement {
 
   Phase step_ours(std::size_t i, int steps, int threads) {
     const auto& setup = times_.setup;
-    if (!ours_[i]) {
+    const bool is_warm = ours_[i] != nullptr;
+    if (!is_warm) {
       ours_[i] = std::make_unique<ShardedTrainer>(case_.network, setup.ranks,
                                                   engine_options(setup, times_.ours[i].recompute), case_.weights);
     }
     auto phase = ours_[i]->run(batches_, steps, kRate, threads);
     auto& row = times_.ours[i];
     row.losses.insert(row.losses.end(), phase.losses.begin(), phase.losses.end());
-    row.bytes = std::max(row.bytes, ours_[i]->bytes() + phase.peak_bytes);
+    row.bytes = std::max(row.bytes, ours_[i]->bytes() + phase.tensors.peak_bytes);
+    if (is_warm) row.warm = fmt::format("{} | {}", phase.tensors.allocations / steps, phase.minor_faults / steps);
     return phase;
   }
   double step_plain(int steps) {
@@ -110,11 +112,11 @@ class Measurement {
     }
     at::set_num_threads(times_.setup.cores());
     const auto begin = std::chrono::steady_clock::now();
-    const auto peak = peak_tensor_bytes([&] {
+    const auto use = tensor_use([&] {
       for (int i = 0; i < steps; ++i) plain_losses_.push_back(plain_->step(batches_, kRate));
     });
     const double seconds = seconds_since(begin);
-    times_.plain_bytes = std::max(times_.plain_bytes, plain_->bytes() + peak);
+    times_.plain_bytes = std::max(times_.plain_bytes, plain_->bytes() + use.peak_bytes);
     return seconds;
   }
 

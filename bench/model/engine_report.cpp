@@ -49,6 +49,14 @@ std::string threads_table(const std::vector<EngineTimes>& all) {
   return table;
 }
 
+std::string allocations_table(const std::vector<EngineTimes>& all) {
+  std::string table = "| case | tensors allocated a step | minor page faults a step |\n|---|---|---|\n";
+  for (const auto& times : all) {
+    for (const auto& row : times.ours) table += fmt::format("| {} | {} |\n", row.name, row.warm);
+  }
+  return table;
+}
+
 std::string models(const std::vector<EngineTimes>& all) {
   std::string text;
   std::int64_t named = 0;
@@ -113,9 +121,11 @@ std::string to_markdown(const std::vector<EngineTimes>& all, const std::string& 
       "made.\nLoad averages before the first case: {}.\n\n{}\n{}\n"
       "## Where the rest goes\n\nMedians. Vote holds the wait for the slower rank. With `L3` all else has a second "
       "forward in it.\n\n{}\n"
-      "## Threads of one rank\n\n{}\n## The products\n\n{}\n{}",
-      rounds, load, times_table(all), models(all), rest_table(all), threads_table(all), products,
-      provenance(command, "LibTorch " TORCH_VERSION));
+      "## Threads of one rank\n\n{}\n## What a warm step allocates\n\nOf the last phase of a trainer that had run "
+      "before, all ranks.\n\n{}\n"
+      "## The products\n\n{}\n{}",
+      rounds, load, times_table(all), models(all), rest_table(all), threads_table(all), allocations_table(all),
+      products, provenance(command, "LibTorch " TORCH_VERSION));
 }
 
 }  // namespace troupe::bench

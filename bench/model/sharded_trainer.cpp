@@ -2,13 +2,13 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <exception>
 #include <thread>
 
 #include "base/stopwatch.h"
-#include "bench/model/tensor_memory.h"
 #include "bench/support/failures.h"
 #include "kernels/threads.h"
 #include "model/shard/named_state.h"
@@ -19,6 +19,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{300};
+
+/// Of this process so far: pages that the kernel had to give it or find.
+std::int64_t minor_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
 
 /// Tensors in memory as an engine's first state.
 class InMemoryWeights final : public NamedState {
@@ -72,11 +79,13 @@ Phase ShardedTrainer::run(const std::vector<Batch>& batches, int steps, double l
     Rank& rank = ranks_[r];
     must(rank.group->barrier());
     const auto begin = Clock::now();
-    phases[r].peak_bytes = peak_tensor_bytes([&] {
+    const std::int64_t faults = minor_faults();
+    phases[r].tensors = tensor_use([&] {
       for (int i = 0; i < steps; ++i) step(rank, batches.at(r), lr, accumulation, phases[r]);
     });
     must(rank.group->barrier());
     phases[r].seconds = seconds_since(begin);
+    phases[r].minor_faults = minor_faults() - faults;
   };
   std::vector<std::thread> running;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -93,7 +102,10 @@ Phase ShardedTrainer::run(const std::vector<Batch>& batches, int steps, double l
   for (const auto& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
-  for (std::size_t r = 1; r < phases.size(); ++r) phases[0].peak_bytes += phases[r].peak_bytes;
+  for (std::size_t r = 1; r < phases.size(); ++r) {
+    phases[0].tensors.peak_bytes += phases[r].tensors.peak_bytes;
+    phases[0].tensors.allocations += phases[r].tensors.allocations;
+  }
   return std::move(phases[0]);
 }
 

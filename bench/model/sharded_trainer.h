@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/model/dit_case.h"
+#include "bench/model/tensor_memory.h"
 #include "model/shard/engine.h"
 
 namespace troupe::bench {
@@ -14,7 +15,8 @@ struct Phase {
   double seconds = 0;               ///< wall time of all steps, from one barrier of the ranks to another
   double vote_s = 0, commit_s = 0;  ///< of these, rank 0's in vote and in commit
   std::vector<double> losses;       ///< of each step, mean over the global batch
-  std::int64_t peak_bytes = 0;      ///< tensors that the steps had at once over what was there, all ranks
+  TensorUse tensors = {};           ///< of the steps, all ranks
+  std::int64_t minor_faults = 0;    ///< of the process meanwhile
 };
 
 /// Troupe's learner: one Engine for each rank over the thread collective. Engines and their group live from phase to

@@ -10,21 +10,23 @@ namespace troupe::bench {
 namespace {
 
 struct PeakCounter final : c10::MemoryReportingInfoBase {
-  std::int64_t now = 0, peak = 0;
+  std::int64_t now = 0;
+  TensorUse use;
   bool memoryProfilingEnabled() const override { return true; }
   void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
     now += bytes;
-    peak = std::max(peak, now);
+    use.allocations += bytes > 0;
+    use.peak_bytes = std::max(use.peak_bytes, now);
   }
 };
 
 }  // namespace
 
-std::int64_t peak_tensor_bytes(const std::function<void()>& program) {
+TensorUse tensor_use(const std::function<void()>& program) {
   const auto counter = std::make_shared<PeakCounter>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
   program();
-  return counter->peak;
+  return counter->use;
 }
 
 }  // namespace troupe::bench

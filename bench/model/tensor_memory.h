@@ -5,9 +5,14 @@
 
 namespace troupe::bench {
 
-/// The most bytes of tensors on the CPU that `program` has allocated at once, over what was there before; counted at
-/// the allocator, in this thread and in those that ATen starts for it. Scratch memory of the math libraries is not
-/// in it.
-std::int64_t peak_tensor_bytes(const std::function<void()>& program);
+/// Memory of tensors on the CPU, counted at the allocator.
+struct TensorUse {
+  std::int64_t peak_bytes = 0;   ///< the most at once, over what was there before
+  std::int64_t allocations = 0;  ///< how often memory was asked for
+};
+
+/// What `program` uses, in this thread and in those that ATen starts for it. Scratch memory of the math libraries is
+/// not in it.
+TensorUse tensor_use(const std::function<void()>& program);
 
 }  // namespace troupe::bench
