@@ -37,8 +37,8 @@ std::int64_t learner_threads(const NodeSnapshot& node, const JobConfig& job, std
 double learner_cpus(const NodeSnapshot& node, const JobConfig& job, std::int64_t ranks_on_node);
 /// Cores of one decoder, encoder or rollout worker: 1, but of an encoder cluster.threads.encoder.
 double feeder_cpus(const JobConfig& job, const std::string& role);
-/// Cores of one actor of an elastic pool: feeder_cpus, but a simulator beside no device steps its environments on all
-/// of the node's cores, shared by the simulators there: in turn with the learner, who waits meanwhile.
+/// Cores of one actor of an elastic pool: feeder_cpus. But on a node without devices the simulators share all cores to
+/// step their environments: simulators and learner take turns, and each waits while the other works.
 double elastic_cpus(const NodeSnapshot& node, const JobConfig& job, const std::string& role,
                     std::int64_t actors_on_node);
 /// 2 on nodes of 16 cores and more, else 1.

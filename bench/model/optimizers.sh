@@ -7,24 +7,19 @@ set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
-seeds="42 43 44" rates="1e-3 3e-3 1e-2" out="" troupe=$root/build/release/app/troupe words=() command="bench/model/optimizers.sh $*"
+source "$root/bench/support/job_options.sh"
+seeds="42 43 44" rates="1e-3 3e-3 1e-2" out="" troupe=$root/build/release/app/troupe command="bench/model/optimizers.sh $*"
 usage() { echo "optimizers: $1" >&2; sed -n '4p' "$0" >&2; exit 2; }
-while [ $# -gt 0 ]; do
-  if [[ $1 == *=* ]]; then
-    words+=("$1")
-    shift
-    continue
-  fi
-  [ $# -ge 2 ] || usage "$1 needs a value"
+option() {
   case $1 in
     --seeds) seeds=$2 ;;
     --rates) rates=$2 ;;
     --out) out=$(realpath -m "$2") ;;
     --troupe) troupe=$(realpath "$2") ;;
-    *) usage "unknown option '$1'" ;;
+    *) return 1 ;;
   esac
-  shift 2
-done
+}
+read_options "$@"
 refuse_dirty_tree "$out"
 need_program "$troupe" troupe
 folder=$root/build/optimizers-$(date +%Y%m%d-%H%M%S)-$$

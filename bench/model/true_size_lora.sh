@@ -6,23 +6,18 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
-data="" out="" troupe=$root/build/release/app/troupe words=() command="bench/model/true_size_lora.sh $*"
+source "$root/bench/support/job_options.sh"
+data="" out="" troupe=$root/build/release/app/troupe
 usage() { echo "true_size_lora: $1" >&2; sed -n '3p' "$0" >&2; exit 2; }
-while [ $# -gt 0 ]; do
-  if [[ $1 == *=* ]]; then
-    words+=("$1")
-    shift
-    continue
-  fi
-  [ $# -ge 2 ] || usage "$1 needs a value"
+option() {
   case $1 in
     --data) data=$(realpath "$2") ;;
     --out) out=$(realpath -m "$2") ;;
     --troupe) troupe=$(realpath "$2") ;;
-    *) usage "unknown option '$1'" ;;
+    *) return 1 ;;
   esac
-  shift 2
-done
+}
+read_options "$@"
 [ -n "$data" ] || usage "--data is missing"
 refuse_dirty_tree "$out"
 need_program "$troupe" troupe
@@ -33,5 +28,6 @@ python3 -B "$root/bench/model/true_size_lora.py" "$troupe" "$root/bench/model/tr
   "data.features.cache=$work/features" ${words[@]+"${words[@]}"} >"$page"
 cat "$page"
 if [ -n "$out" ]; then
+  command="bench/model/true_size_lora.sh --data $(basename "$data")${words[*]:+ ${words[*]}}"  # where the data lie is this machine's
   { cat "$page"; echo; echo "- command: \`$command\`"; commit_and_machine; } >"$out"
 fi

@@ -46,10 +46,10 @@ enum class CheckpointCheck : std::uint8_t { small_files, digests };
 /// failed_precondition where a checkpoint's base is not there or damaged, as older ones need it too.
 Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck check = CheckpointCheck::digests);
 
-/// The newest checkpoint, for those who read its weights; never passed over for an older one, as nobody asked for that
-/// one's. Compared as with small_files; one of format 1 with all digests, since read() cannot compare it. A folder
-/// without a manifest is no checkpoint. Errors: not_found; data_loss, as suggest_older says it; failed_precondition for
-/// its base, or a manifest of another step.
+/// The newest checkpoint of a folder, for a caller that reads its weights. A damaged one is an error: this function
+/// never returns an older checkpoint instead. It compares small_files, and of format 1 all digests, since read() cannot
+/// compare those. A folder without a manifest is no checkpoint. Errors: not_found; data_loss, with suggest_older's
+/// hint; failed_precondition for a damaged base or a manifest of another step.
 Result<CheckpointEntry> newest_checkpoint(const std::string& folder);
 
 /// Damage (data_loss) that was found in a checkpoint, with the name of the one before it, which a user may want

@@ -51,7 +51,7 @@ void DecoderRole::give_back(Maker& maker) {
 void DecoderRole::count() {
   const auto now = Clock::now();
   const auto idle = std::count_if(makers_.begin(), makers_.end(), [](const Maker& maker) { return maker.is_idle; });
-  // a maker is idle when nobody has given credit, or else it would have been taken at once
+  // a maker is idle only while no feed has a credit to serve: a waiting credit takes an idle maker at once
   if (counted_until_ != Clock::time_point{}) {
     const double seconds = Seconds(now - counted_until_).count();
     idle_seconds_ += seconds * static_cast<double>(idle);

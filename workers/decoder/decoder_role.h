@@ -22,12 +22,12 @@ namespace troupe::workers {
 /// cause; their text reaches the learner as Item::error.
 using BuildSample = std::function<Result<std::size_t>(Split split, std::int64_t position, std::span<std::byte> slot)>;
 
-/// A decoder: dials every feed it is told of, and makes the samples they give credit for, as many at a time as it has
-/// `builds`, on as many cores. As many threads per feed wait for credits; each of the builds is called by one thread at
-/// a time. It tells the controller how long they were idle, all together, for want of credit (ProducerTimes): the stall
-/// of this end. A sample that cannot be made is sent as an item with its error: the learner decides what that means.
-/// Takes Peers: it dials addresses that are new and closes those that are not listed any more. Sends ActorUp at start()
-/// and ProducerTimes to the controller. A connection that fails is not dialled again until its address comes anew.
+/// A decoder: dials every feed that Peers lists, and makes the samples that feeds give credit for. It makes as many
+/// samples at a time as it has `builds`, each on one core; so many threads per feed wait for credits, and one thread at
+/// a time calls a build. Each ProducerTimes sums over the builds how long they were idle for want of credit and how
+/// long they worked. When a sample cannot be made, the item carries the error, and the learner decides what to do.
+/// Takes Peers: the decoder dials new addresses and closes connections that Peers no longer lists. It sends ActorUp at
+/// start(), and ProducerTimes, to the controller. It dials a failed connection again when Peers lists the address anew.
 class DecoderRole final {
  public:
   /// Reports its times after every `report_seconds` of them.
@@ -45,7 +45,7 @@ class DecoderRole final {
     bool is_idle = true;
   };
   void dial_feeds(const Peers& peers);
-  /// Any thread; waits until a maker is idle.
+  /// Any thread; waits until a maker is idle. The feed reports a producer that keeps a sample too long (Feed::OnStuck).
   Item produce(const Credit& credit, std::span<std::byte> slot);
   Maker& take_maker();
   void give_back(Maker& maker);

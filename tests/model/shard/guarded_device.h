@@ -15,9 +15,9 @@
 
 namespace troupe::model {
 
-/// The host's device, whose memory is there for the work of its streams alone: whoever looks behind an address at
-/// another time is ended by the kernel, as he would be by the address of a GPU's memory. What lies behind its own
-/// memory is the host's. Outlives what it made.
+/// The host's device with guarded memory: its pages are accessible only while one of its streams runs work. An access
+/// at any other time raises SIGSEGV, as a host's access to a GPU's memory does. allocate_behind is not guarded. The
+/// device outlives what it made.
 class GuardedDevice final : public device::Device {
  public:
   std::shared_ptr<device::Memory> allocate(std::int64_t bytes) override {
