@@ -72,10 +72,12 @@ class BlockRecorder {
   }
 
   ValueId self_attention(ValueId h) {
-    auto x = plan_.outputs_only ? std::vector{layers_.linear("self_attn.q", take_queries(h))}
-                                : layers_.joined_linears({"self_attn.q", "self_attn.k", "self_attn.v"}, h);
-    if (plan_.outputs_only) {
+    std::vector<ValueId> x;
+    if (plan_.outputs_only) {  // fewer rows have queries
+      x.push_back(layers_.linear("self_attn.q", take_queries(h)));
       for (const auto id : layers_.joined_linears({"self_attn.k", "self_attn.v"}, h)) x.push_back(id);
+    } else {
+      x = layers_.joined_linears({"self_attn.q", "self_attn.k", "self_attn.v"}, h);
     }
     const auto q = rms_norm("self_attn.norm_q", x[0], &plan_.query_rope);
     const auto k = rms_norm("self_attn.norm_k", x[1], &plan_.rope), v = x[2];

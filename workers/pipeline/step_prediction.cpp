@@ -48,7 +48,8 @@ bool is_one_node(const Plan& plan) {
   return nodes.size() == 1;
 }
 
-/// The job with another number of slots, or with something offloaded, and what it says then.
+/// Copies of the job with another number of slots or with offload, each with the setting that changes, such as
+/// "offload.states=true".
 std::vector<std::pair<std::string, JobConfig>> variants_of(const JobConfig& job) {
   std::vector<std::pair<std::string, JobConfig>> variants;
   const auto add = [&](const std::string& change, const auto& set) {
@@ -72,8 +73,8 @@ std::vector<std::pair<std::string, JobConfig>> variants_of(const JobConfig& job)
   return variants;
 }
 
-/// The feasible plans of these modes and of the levels that the job allows, without those that are like one before, and
-/// without those that cannot be predicted, as none of a job's can.
+/// Adds the feasible plans of these modes and of the levels that the job allows, but none that is like a plan already
+/// there. Adds nothing where steps of the job on these devices cannot be predicted.
 Result<void> add_plans(const ClusterSnapshot& cluster, const JobConfig& job, const ModelCost& cost,
                        const std::vector<std::string>& modes, const std::string& change,
                        std::vector<PredictedPlan>& plans) {
