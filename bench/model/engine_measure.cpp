@@ -102,7 +102,10 @@ class Measurement {
     auto& row = times_.ours[i];
     row.losses.insert(row.losses.end(), phase.losses.begin(), phase.losses.end());
     row.bytes = std::max(row.bytes, ours_[i]->bytes() + phase.tensors.peak_bytes);
-    if (is_warm) row.warm = fmt::format("{} | {}", phase.tensors.allocations / steps, phase.minor_faults / steps);
+    if (is_warm) {
+      row.warm = fmt::format("{} | {} | {}", phase.tensors.allocations / steps,
+                             phase.tensors.attention_allocations / steps, phase.minor_faults / steps);
+    }
     return phase;
   }
   double step_plain(int steps) {

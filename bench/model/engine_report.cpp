@@ -50,7 +50,8 @@ std::string threads_table(const std::vector<EngineTimes>& all) {
 }
 
 std::string allocations_table(const std::vector<EngineTimes>& all) {
-  std::string table = "| case | tensors allocated a step | minor page faults a step |\n|---|---|---|\n";
+  std::string table =
+      "| case | tensors allocated a step | in LibTorch's attention | minor page faults a step |\n|---|---|---|---|\n";
   for (const auto& times : all) {
     for (const auto& row : times.ours) table += fmt::format("| {} | {} |\n", row.name, row.warm);
   }
@@ -122,7 +123,8 @@ std::string to_markdown(const std::vector<EngineTimes>& all, const std::string& 
       "## Where the rest goes\n\nMedians. Vote holds the wait for the slower rank. With `L3` all else has a second "
       "forward in it.\n\n{}\n"
       "## Threads of one rank\n\n{}\n## What a warm step allocates\n\nOf the last phase of a trainer that had run "
-      "before, all ranks.\n\n{}\n"
+      "before, all ranks. Tensors outside LibTorch's\nattention hold what a micro-batch gives its programs (patches, "
+      "sinusoids, loss coefficients) and sums of gradients.\n\n{}\n"
       "## The products\n\n{}\n{}",
       rounds, load, times_table(all), models(all), rest_table(all), threads_table(all), allocations_table(all),
       products, provenance(command, "LibTorch " TORCH_VERSION));

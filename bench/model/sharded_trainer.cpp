@@ -105,6 +105,7 @@ Phase ShardedTrainer::run(const std::vector<Batch>& batches, int steps, double l
   for (std::size_t r = 1; r < phases.size(); ++r) {
     phases[0].tensors.peak_bytes += phases[r].tensors.peak_bytes;
     phases[0].tensors.allocations += phases[r].tensors.allocations;
+    phases[0].tensors.attention_allocations += phases[r].tensors.attention_allocations;
   }
   return std::move(phases[0]);
 }

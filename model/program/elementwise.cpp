@@ -71,7 +71,7 @@ void activate(at::Tensor y, const at::Tensor& u, Activation activation) {
       at::silu_out(y, u);
       return;
     case Activation::relu:
-      at::relu_out(y, u);
+      at::clamp_min_out(y, u, 0);  // at::relu_out makes a tensor and copies it
       return;
   }
 }

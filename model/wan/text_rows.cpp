@@ -38,9 +38,10 @@ TextRows distinct_text_rows(const at::Tensor& context_BLC, bool collapse_pads) {
   const auto set = [&](std::int64_t sample, std::int64_t begin, std::int64_t end, std::int64_t repeats) {
     ranges[sample][0] = begin, ranges[sample][1] = end, ranges[sample][2] = repeats;
   };
+  const auto as_they_lie = [&] { return context_BLC.reshape({1, samples * length, -1}); };
   if (!context_BLC.is_cpu()) {
     for (std::int64_t b = 0; b < samples; ++b) set(b, b * length, (b + 1) * length, 1);
-    return {context_BLC.reshape({1, samples * length, -1}), of_sample};
+    return {as_they_lie(), of_sample};
   }
 
   const auto first = first_equal(context_BLC);
@@ -57,6 +58,7 @@ TextRows distinct_text_rows(const at::Tensor& context_BLC, bool collapse_pads) {
     prompts.push_back(features.narrow(0, 0, kept));
     rows += kept;
   }
+  if (rows == samples * length) return {as_they_lie(), of_sample};
   const auto unseen = collapse_pads ? std::min(rounded_up(rows), samples * length) - rows : 0;
   if (unseen > 0) prompts.push_back(at::zeros({unseen, context_BLC.size(2)}, context_BLC.options()));
   return {at::cat(prompts, 0).unsqueeze(0), of_sample};

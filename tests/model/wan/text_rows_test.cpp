@@ -87,6 +87,11 @@ TEST(TextRowsTest, RowsOfZerosBetweenWordsStay) {
   EXPECT_EQ(seen_by(distinct_text_rows(context, true), 0), (SeenRows{0, 21, 50}));
 }
 
+TEST(TextRowsTest, DifferentPromptsAreNotCopied) {
+  const auto context = context_of({{0, 5}, {1, 70}});
+  EXPECT_EQ(distinct_text_rows(context, false).rows_1TC.const_data_ptr(), context.const_data_ptr());
+}
+
 TEST(TextRowsTest, FeaturesThatAreNotOnTheCpuAreTakenAsTheyAre) {
   const auto text = distinct_text_rows(at::empty({2, 6, 5}, at::TensorOptions(at::kMeta)), true);
   EXPECT_EQ(text.rows_1TC.sizes(), at::IntArrayRef({1, 12, 5}));
