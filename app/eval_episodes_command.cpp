@@ -97,7 +97,7 @@ Result<void> record_failures(const LoadedAgent& loaded, const EvaluationPlan& pl
     fmt::print(stderr, "note: {} has no camera, so no videos are written\n", loaded.agent.spec().id);
     return {};
   }
-  TROUPE_TRY(write_episode_videos(*loaded.agent.envs, played.records, plan.folder + "/videos"));
+  TROUPE_TRY(write_episode_videos(loaded.agent.envs, played.records, plan.folder + "/videos"));
   for (const EvaluationEpisode& record : played.records) {
     if (!record.actions.empty()) played.videos[record.seed] = "videos/" + episode_video_name(record);
   }

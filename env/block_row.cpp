@@ -92,13 +92,31 @@ EnvBlock::Counters BlockRow::counters() const {
 void BlockRow::reset(std::int64_t episode, const BlockView& out) {
   const Span span("env reset");
   const auto start = Clock::now();
+  prepare_reset(out);
+  episode_ = episode;
+  if (!have_env(out) || !begin_numbered(episode, out)) begin_anew(out);
+  finish_reset(out);
+  add(nanoseconds_, (Clock::now() - start) / std::chrono::nanoseconds(1));
+}
+
+void BlockRow::reset_to_seed(std::uint64_t seed, const BlockView& out) {
+  const Span span("env reset");
+  const auto start = Clock::now();
+  prepare_reset(out);
+  ended_ = true;
+  if (have_env(out)) begin(0, seed, out);
+  finish_reset(out);
+  add(nanoseconds_, (Clock::now() - start) / std::chrono::nanoseconds(1));
+}
+
+void BlockRow::prepare_reset(const BlockView& out) {
   clear(out);
   aim(out);
-  episode_ = episode;
-  if (!have_env(out) || !begin(episode, out)) begin_anew(out);
+}
+
+void BlockRow::finish_reset(const BlockView& out) {
   write_place(out);
   if (ended_) std::fill(frozen_.begin(), frozen_.end(), std::byte{0});
-  add(nanoseconds_, (Clock::now() - start) / std::chrono::nanoseconds(1));
 }
 
 void BlockRow::step(const float* actions, const BlockView& out) {
@@ -205,7 +223,7 @@ Result<const float*> BlockRow::admit(const float* action) {
   }
   for (std::size_t i = 0; i < action_.size(); ++i) {
     if (std::isnan(action[i])) return invalid_argument(fmt::format("action[{}] is NaN", i));
-    action_[i] = std::clamp(action[i], space.low[i], space.high[i]);
+    action_[i] = space.clipped(i, action[i]);
   }
   return static_cast<const float*>(action_.data());
 }
@@ -232,6 +250,7 @@ void BlockRow::end(const BlockView& out) {
 void BlockRow::mark_lost(const Error& why, const BlockView& out) {
   add(lost_, 1);
   log_loss(spec_, env_id_, episode_, step_, why);
+  why_lost_ = why.message();
   env_.reset();
   out.lost()[static_cast<std::size_t>(index_)] = 1;
   blank_observation();
@@ -246,17 +265,15 @@ void BlockRow::lose(const Error& why, const BlockView& out, std::size_t cell) {
 }
 
 /// Begins an episode with the environment there is; on failure the row is lost and has ended.
-bool BlockRow::begin(std::int64_t episode, const BlockView& out) {
+bool BlockRow::begin(std::int64_t episode, std::uint64_t seed, const BlockView& out) {
   const EnvBlock::Options& options = rules_.options;
   episode_ = episode;
   step_ = 0;
   return_ = 0;
   success_once_ = success_last_ = false;
   limit_ = options.max_steps;
-  if (options.stagger && limit_ > 0 && episode == 0) limit_ -= env_id_ % limit_;
   ended_ = false;
   add(resets_, 1);
-  const std::uint64_t seed = episode_seed(options.seed, seed_id(options, env_id_), episode);
   bool success = false;
   const StepSlot slot{observation_, nullptr, nullptr, &success, {}};
   const auto begun = guarded([&]() -> Result<void> {
@@ -281,7 +298,14 @@ bool BlockRow::have_env(const BlockView& out) {
   return false;
 }
 
-bool BlockRow::begin_anew(const BlockView& out) { return have_env(out) && begin(episode_ + 1, out); }
+bool BlockRow::begin_numbered(std::int64_t episode, const BlockView& out) {
+  const EnvBlock::Options& options = rules_.options;
+  const bool begun = begin(episode, episode_seed(options.seed, seed_id(options, env_id_), episode), out);
+  if (options.stagger && limit_ > 0 && episode == 0) limit_ -= env_id_ % limit_;
+  return begun;
+}
+
+bool BlockRow::begin_anew(const BlockView& out) { return have_env(out) && begin_numbered(episode_ + 1, out); }
 
 void BlockRow::show_frozen() {
   const std::byte* frozen = frozen_.data();

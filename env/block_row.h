@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "env/env_block.h"
@@ -29,9 +30,11 @@ class BlockRow {
 
   /// As EnvBlock's, for this row of `out`.
   void reset(std::int64_t episode, const BlockView& out);
+  void reset_to_seed(std::uint64_t seed, const BlockView& out);
   void step(const float* actions, const BlockView& out);
 
   EnvBlock::Counters counters() const;
+  const std::string& why_lost() const { return why_lost_; }
   Env* env() const { return env_.get(); }
 
  private:
@@ -43,6 +46,9 @@ class BlockRow {
   void play(const float* actions, const BlockView& out);
   Result<bool> play_one(const float* action, bool last, const BlockView& out, std::size_t cell);
   Result<const float*> admit(const float* action);
+  /// reset(): before the episode is begun, and after.
+  void prepare_reset(const BlockView& out);
+  void finish_reset(const BlockView& out);
   /// Keeps the final observation and sums of the episode that just ended, and begins the next in same_step.
   void end(const BlockView& out);
   /// Throws the environment away, counts and logs the loss, and blanks the observation.
@@ -50,7 +56,9 @@ class BlockRow {
   /// Marks the row lost at `cell`.
   void lose(const Error& why, const BlockView& out, std::size_t cell);
   bool have_env(const BlockView& out);
-  bool begin(std::int64_t episode, const BlockView& out);
+  bool begin(std::int64_t episode, std::uint64_t seed, const BlockView& out);
+  /// begin() with the seed that the options give the episode.
+  bool begin_numbered(std::int64_t episode, const BlockView& out);
   /// Next episode, with a new environment where the old one was lost. False: lost again.
   bool begin_anew(const BlockView& out);
   void show_frozen();
@@ -63,6 +71,7 @@ class BlockRow {
   bool ended_ = true;
   std::int64_t episode_ = 0;
   std::int32_t step_ = 0;
+  std::string why_lost_;
   std::int64_t limit_ = 0;  // control steps of this episode; 0: none
   double return_ = 0;
   bool success_once_ = false, success_last_ = false;

@@ -67,6 +67,15 @@ class ExecutedBlock final : public EnvBlock {
         [this] { finish(); });
   }
 
+  void reset_to_seed(std::uint64_t seed, BlockView out, std::function<void()> done) override {
+    TROUPE_CHECK(rules_.options.reset_mode == ResetMode::episode || rules_.options.reset_mode == ResetMode::fixed,
+                 "rows of a block that go on by themselves have the seeds of its options");
+    begin(out, std::move(done));
+    executor_.run(
+        layout_.rows, [this, seed](std::int64_t i) { rows_[static_cast<std::size_t>(i)].reset_to_seed(seed, out_); },
+        [this] { finish(); });
+  }
+
   void step(std::span<const float> actions, BlockView out, std::function<void()> done,
             Executor::Caller caller) override {
     TROUPE_CHECK(actions.size() == actions_.size(),
@@ -83,6 +92,10 @@ class ExecutedBlock final : public EnvBlock {
     Counters sum;
     for (const BlockRow& row : rows_) sum += row.counters();
     return sum;
+  }
+
+  const std::string& why_lost(std::int64_t row) const override {
+    return rows_.at(static_cast<std::size_t>(row)).why_lost();
   }
 
   std::uint64_t state_hash(std::int64_t row) const override {

@@ -69,6 +69,10 @@ class EnvBlock {
   /// Later episodes count up from it. Returns at once; `done` is called by a stepping thread when all rows are written,
   /// and may begin the next step.
   virtual void reset(std::int64_t episode, BlockView out, std::function<void()> done) = 0;
+  /// As reset(), with this episode seed (Env::reset) in every row, whatever the options say, and no stagger; for
+  /// callers that number episodes themselves. A row that cannot begin is lost and begins no other episode.
+  /// ResetMode::episode or fixed.
+  virtual void reset_to_seed(std::uint64_t seed, BlockView out, std::function<void()> done) = 0;
   /// One policy step of every row. `actions` is [rows, K, A], copied; its size is the caller's to check. As reset()
   /// otherwise. A row stops at the action that ends its episode. Actions are clipped to the space's bounds. A caller
   /// that `helps` calls Executor::help() next.
@@ -90,6 +94,8 @@ class EnvBlock {
   };
   /// From any thread at any time.
   virtual Counters counters() const = 0;
+  /// Why a row was lost, the last time that it was; between steps. Empty: never.
+  virtual const std::string& why_lost(std::int64_t row) const = 0;
   /// Env::state_hash of a row, between steps; 0 for a lost one.
   virtual std::uint64_t state_hash(std::int64_t row) const = 0;
   /// Env::render of a row, between steps. Errors: those of Env::render; failed_precondition for a lost row.

@@ -179,6 +179,13 @@ Result<void> EnvPool::reset(std::int64_t index, std::int64_t episode) {
   return {};
 }
 
+Result<void> EnvPool::reset_to_seed(std::int64_t index, std::uint64_t seed) {
+  TROUPE_ASSIGN(State::Group * group, state_->begin(index, -1));
+  group->was_reset = true;
+  group->block->reset_to_seed(seed, group->view, [state = state_.get(), index] { state->finish(index); });
+  return {};
+}
+
 Result<void> EnvPool::send(std::int64_t index, std::span<const float> actions, std::int64_t policy_version) {
   return send(index, actions, policy_version, Executor::Caller::leaves);
 }
@@ -254,6 +261,10 @@ EnvPool::Counters EnvPool::counters() const {
   sum.idle_seconds = state_->executor->idle_seconds();
   sum.wait_seconds = state_->wait_seconds;
   return sum;
+}
+
+const std::string& EnvPool::why_lost(std::int64_t i) const {
+  return state_->groups.at(static_cast<std::size_t>(i / rows())).block->why_lost(i % rows());
 }
 
 std::uint64_t EnvPool::state_hash(std::int64_t i) const {

@@ -102,6 +102,8 @@ class EnvPool {
   /// observations. Errors: invalid_argument (no such group), failed_precondition (a step of the group has not been
   /// received), resource_exhausted (the caller holds all buffers).
   Result<void> reset(std::int64_t group, std::int64_t episode = 0);
+  /// As reset(), with this episode seed in every environment (EnvBlock::reset_to_seed).
+  Result<void> reset_to_seed(std::int64_t group, std::uint64_t seed);
   /// One policy step of a group; `actions` is [N/G, K, A], copied. Errors: as reset(); invalid_argument (wrong size);
   /// failed_precondition (the group was never reset).
   Result<void> send(std::int64_t group, std::span<const float> actions, std::int64_t policy_version = 0);
@@ -115,6 +117,8 @@ class EnvPool {
                      std::chrono::nanoseconds timeout = std::chrono::seconds(60));
 
   Counters counters() const;
+  /// EnvBlock::why_lost of environment first_env + i, between steps of its group.
+  const std::string& why_lost(std::int64_t i) const;
   /// Env::state_hash of environment first_env + i, between steps of its group.
   std::uint64_t state_hash(std::int64_t i) const;
   /// Env::render of environment first_env + i, between steps of its group. Errors: those of EnvBlock::render.

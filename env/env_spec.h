@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -50,6 +52,10 @@ struct ActionSpace {
   std::string unit = {};
 
   bool is_discrete() const { return choices > 0; }
+  /// Number `i` of an action as an environment may have it: within its bounds, as it is where they are none.
+  float clipped(std::size_t i, float wanted) const {
+    return is_discrete() ? wanted : std::clamp(wanted, low[i], high[i]);
+  }
 };
 
 /// What an environment is. One per registry row and options; constant for the life of its environments.

@@ -18,7 +18,7 @@ struct OurTimes {
   Series one_thread_ms = {};                     ///< of one rank with one thread, where the setup asks for it
   std::vector<double> losses = {};               ///< of all steps from the initial values on
   std::int64_t bytes = 0;                        ///< engines, and the most tensors beside them during a step
-  /// tensors allocated, those inside LibTorch's attention, and minor faults of the process, a step of the last warm phase
+  /// A step of the last warm phase: tensors allocated, those inside LibTorch's attention, minor faults of the process.
   std::string warm = "- | - | -";
 };
 

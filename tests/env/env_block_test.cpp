@@ -27,6 +27,32 @@ TEST(EnvBlockTest, AResetWritesFirstObservationsAndNothingElse) {
   }
 }
 
+TEST(EnvBlockTest, AResetToASeedBeginsThatSeedInEveryRow) {
+  auto pool = make_pool(scripted(), {.num_envs = 2, .reset_mode = ResetMode::episode, .max_steps = 3, .stagger = true});
+  for (const std::uint64_t seed : {5, 7}) {
+    pool->reset_to_seed(0, seed).value();
+    auto block = pool->recv(0).value();
+    for (std::int64_t row : {0, 1}) EXPECT_EQ(floats(pool->spec(), block.view(), row)[0], static_cast<float>(seed));
+    for (int step = 1; step <= 3; ++step) {
+      block = pool->step(0, std::vector<float>{act::go, act::go}).value();
+      EXPECT_EQ(ints(block.view().done()), std::vector<int>(2, step == 3)) << "no stagger";
+    }
+  }
+}
+
+TEST(EnvBlockTest, ARowThatCannotBeginAtASeedIsLostAndSaysWhy) {
+  const auto script = std::make_shared<EnvScript>();
+  auto pool = make_pool(scripted(script), {.num_envs = 1, .reset_mode = ResetMode::episode});
+  script->failing_resets = 1;
+  pool->reset_to_seed(0, 5).value();
+  EXPECT_EQ(pool->recv(0).value().view().lost()[0], 1);
+  EXPECT_NE(pool->why_lost(0).find("reset as scripted"), std::string::npos) << pool->why_lost(0);
+  pool->reset_to_seed(0, 5).value();
+  const auto begun = pool->recv(0).value();
+  EXPECT_EQ(begun.view().lost()[0], 0);
+  EXPECT_EQ(floats(pool->spec(), begun.view(), 0)[0], 5);
+}
+
 TEST(EnvBlockTest, AStepStopsAtTheActionThatEndsTheEpisode) {
   auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 4});
   const auto block = pool->step(0, std::vector<float>{act::go, act::finish, act::go, act::go}).value();

@@ -62,7 +62,8 @@ Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, 
   TROUPE_TRY(check_fit(spec, *expert));
   TROUPE_TRY(check_cameras(spec, cameras));
   Demonstrator d;
-  TROUPE_ASSIGN(d.seat_, EnvSeat::make(*envs));
+  TROUPE_ASSIGN(auto env, SingleEnv::make(envs));
+  d.env_.emplace(std::move(env));
   d.action_.resize(static_cast<std::size_t>(spec.action.size));
   d.envs_ = std::move(envs);
   d.expert_ = std::move(expert);
@@ -73,7 +74,8 @@ Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, 
 
 std::vector<float> Demonstrator::observed() const {
   std::vector<float> all;
-  for (const auto& field : seat_.fields) {
+  for (std::size_t i = 0; i < spec().observation.size(); ++i) {
+    const auto field = env_->field(i);
     const std::size_t at = all.size();
     all.resize(at + field.size() / sizeof(float));
     std::memcpy(all.data() + at, field.data(), field.size());
@@ -81,7 +83,6 @@ std::vector<float> Demonstrator::observed() const {
   return all;
 }
 
-/// Asks the expert, and clips as the pool does.
 Result<void> Demonstrator::act() {
   const std::vector<float> state = observed();
   const std::span<const float> asked = expert_->act(state);
@@ -89,7 +90,7 @@ Result<void> Demonstrator::act() {
   for (std::size_t i = 0; i < action_.size(); ++i) {
     if (std::isnan(asked[i]))
       return Error{Errc::internal, fmt::format("{}: its controller gave an action that is no number", spec().id)};
-    action_[i] = std::clamp(asked[i], space.low[i], space.high[i]);
+    action_[i] = space.clipped(i, asked[i]);
   }
   return {};
 }
@@ -100,7 +101,7 @@ Result<void> Demonstrator::draw(Demonstration& into) {
   for (std::size_t c = 0; c < cameras_.size(); ++c) {
     std::vector<std::uint8_t>& pixels = into.images[c];
     pixels.resize(pixels.size() + bytes);
-    TROUPE_TRY(seat_.env->render(cameras_[c], {.width = side_, .height = side_, .rgb = std::span(pixels).last(bytes)}));
+    TROUPE_TRY(env_->render(cameras_[c], {.width = side_, .height = side_, .rgb = std::span(pixels).last(bytes)}));
   }
   return {};
 }
@@ -109,18 +110,18 @@ Result<Demonstration> Demonstrator::play(std::uint64_t seed) {
   Demonstration demo;
   demo.instruction = expert_->instruction(seed);
   expert_->reset();
-  TROUPE_TRY(seat_.env->reset(seed, seat_.slot()));
+  TROUPE_TRY(env_->begin(seed));
   for (std::int64_t held = 0; held <= kHoldSteps && demo.length < spec().max_steps; ++demo.length) {
     const std::vector<float> state = observed();
     TROUPE_TRY(draw(demo));
     TROUPE_TRY(act());
-    TROUPE_TRY(seat_.env->step(action_, seat_.slot()));
+    TROUPE_TRY(env_->step(action_));
     demo.states.insert(demo.states.end(), state.begin(), state.end());
     demo.actions.insert(demo.actions.end(), action_.begin(), action_.end());
-    demo.rewards.push_back(static_cast<float>(seat_.reward));
-    demo.success.push_back(seat_.success ? 1.0F : 0.0F);
+    demo.rewards.push_back(env_->view().reward()[0]);
+    demo.success.push_back(env_->view().success()[0] != 0 ? 1.0F : 0.0F);
     demo.done.push_back(0.0F);
-    held = seat_.terminated ? kHoldSteps + 1 : seat_.success ? held + 1 : 0;
+    held = env_->view().terminated()[0] != 0 ? kHoldSteps + 1 : env_->view().success()[0] != 0 ? held + 1 : 0;
   }
   demo.done.back() = 1.0F;
   return demo;

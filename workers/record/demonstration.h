@@ -3,12 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "env/env_seat.h"
 #include "env/registry/expert.h"
+#include "env/single_env.h"
 
 namespace troupe::workers {
 
@@ -57,14 +58,13 @@ class Demonstrator {
  private:
   Demonstrator() = default;
   std::vector<float> observed() const;
-  /// Asks the expert for the action at this observation and clips it to the action's bounds, as env/pool does.
-  /// Errors: internal (NaN).
+  /// Asks the expert for the action at this observation, within the action's bounds. Errors: internal (NaN).
   Result<void> act();
   /// Appends a frame of every camera.
   Result<void> draw(Demonstration& into);
 
   std::shared_ptr<const EnvFactory> envs_;
-  EnvSeat seat_;
+  std::optional<SingleEnv> env_;
   std::unique_ptr<Expert> expert_;
   std::vector<std::string> cameras_;
   std::int64_t side_ = 0;

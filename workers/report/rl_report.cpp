@@ -46,6 +46,10 @@ Interval wilson_interval(std::int64_t successes, std::int64_t trials) {
 std::string results_table(const EpisodeResults& r) {
   std::string out = fmt::format("  evaluated {} episodes of {}, deterministic policy, limit {} steps, K {}\n",
                                 format_grouped(r.episodes), r.env, format_grouped(r.max_steps), r.chunk);
+  if (r.lost > 0) {
+    out += fmt::format("  lost      {}/{} episodes: the environment failed twice; no number below counts them\n",
+                       r.lost, r.episodes + r.lost);
+  }
   if (r.successes) {
     const Interval interval = wilson_interval(*r.successes, r.episodes);
     out += fmt::format(

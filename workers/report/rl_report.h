@@ -32,7 +32,8 @@ std::string rl_progress_text(const RlProgressLine& line, const TextStyle& style 
 /// what the undiscounted returns were.
 struct EpisodeResults {
   std::string env{};
-  std::int64_t episodes = 0, max_steps = 0, chunk = 1;
+  /// `episodes` were played; `lost` more were given up because the environment failed.
+  std::int64_t episodes = 0, lost = 0, max_steps = 0, chunk = 1;
   /// At any step; absent where the environment knows no success.
   std::optional<std::int64_t> successes{};
   /// Returns and lengths (control steps) over the episodes.
@@ -50,8 +51,8 @@ struct Interval {
 /// Source: Wilson (1927), JASA 22, 209.
 Interval wilson_interval(std::int64_t successes, std::int64_t trials);
 
-/// The table that ends an evaluation: k/n with Wilson's interval, returns, lengths, and whether that counts as
-/// solved.
+/// The table that ends an evaluation: what was lost of n, k/n with Wilson's interval, returns, lengths, and whether
+/// that counts as solved.
 std::string results_table(const EpisodeResults& results);
 
 }  // namespace troupe::workers

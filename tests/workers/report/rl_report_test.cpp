@@ -67,6 +67,9 @@ TEST(RlReportTest, TheTableSaysWhetherTheTaskIsSolved) {
                          .max_return = 500,
                          .mean_length = 498};
   EXPECT_THAT(results_table(results), Not(HasSubstr("solved")));
+  EXPECT_THAT(results_table(results), Not(HasSubstr("lost")));
+  results.lost = 3;
+  EXPECT_THAT(results_table(results), HasSubstr("lost      3/103 episodes"));
   results.threshold = 475;
   EXPECT_THAT(results_table(results), HasSubstr("solved    yes (mean return 498 > 475)"));
   results.threshold = 499;

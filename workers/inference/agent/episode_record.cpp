@@ -7,7 +7,10 @@
 namespace troupe::workers {
 
 std::map<std::string, double> evaluation_metrics(const std::vector<EvaluationEpisode>& records, bool has_success) {
-  std::map<std::string, double> all = {{"eval/num_trajectories", static_cast<double>(records.size())},
+  const auto lost = std::count_if(records.begin(), records.end(), [](const auto& r) { return !r.lost.empty(); });
+  const auto count = static_cast<double>(records.size()) - static_cast<double>(lost);
+  std::map<std::string, double> all = {{"eval/num_trajectories", count},
+                                       {"eval/lost", static_cast<double>(lost)},
                                        {"eval/return", 0},
                                        {"eval/return_std", 0},
                                        {"eval/return_min", 0},
@@ -15,10 +18,10 @@ std::map<std::string, double> evaluation_metrics(const std::vector<EvaluationEpi
                                        {"eval/episode_len", 0},
                                        {"eval/reward", 0}};
   if (has_success) all["eval/success_once"] = all["eval/success_at_end"] = 0;
-  if (records.empty()) return all;
-  const auto count = static_cast<double>(records.size());
+  if (count == 0) return all;
   double squares = 0, least = std::numeric_limits<double>::infinity(), most = -least;
   for (const EvaluationEpisode& record : records) {
+    if (!record.lost.empty()) continue;
     all["eval/return"] += record.total_return / count;
     all["eval/episode_len"] += static_cast<double>(record.length) / count;
     all["eval/reward"] += record.length > 0 ? record.total_return / static_cast<double>(record.length) / count : 0;
@@ -28,7 +31,8 @@ std::map<std::string, double> evaluation_metrics(const std::vector<EvaluationEpi
     all["eval/success_once"] += (record.success_once ? 1 : 0) / count;
     all["eval/success_at_end"] += (record.success_at_end ? 1 : 0) / count;
   }
-  for (const EvaluationEpisode& record : records) squares += std::pow(record.total_return - all["eval/return"], 2);
+  for (const EvaluationEpisode& record : records)
+    if (record.lost.empty()) squares += std::pow(record.total_return - all["eval/return"], 2);
   all["eval/return_std"] = std::sqrt(squares / count);
   all["eval/return_min"] = least;
   all["eval/return_max"] = most;

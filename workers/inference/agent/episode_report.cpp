@@ -49,7 +49,7 @@ std::vector<std::string> comparison_lines(const EvaluationReport& report) {
   if (!c.successes) {
     lines.push_back(fmt::format("test      Wilcoxon's signed-rank test, {}: p = {:.3g} ({} of {} seeds differ)",
                                 c.returns.exact ? "exact" : "normal approximation", c.returns.p, c.returns.pairs,
-                                report.first.records.size()));
+                                c.pairs));
   }
   return lines;
 }
@@ -74,6 +74,10 @@ Json results_json(const EnvSpec& spec, const PlayedEpisodes& played) {
 Json played_json(const EnvSpec& spec, const PlayedEpisodes& played) {
   Json episodes = Json::array();
   for (const EvaluationEpisode& e : played.records) {
+    if (!e.lost.empty()) {
+      episodes.push_back({{"seed", e.seed}, {"lost", e.lost}});
+      continue;
+    }
     Json json = {{"seed", e.seed}, {"return", e.total_return}, {"length", e.length}};
     if (spec.has_success) {
       json["success_once"] = e.success_once;
@@ -119,7 +123,7 @@ std::string markdown_of(const EnvSpec& spec, const PlayedEpisodes& played, const
   std::string seeds;
   std::size_t failures = 0;
   for (const EvaluationEpisode& e : played.records) {
-    if (e.success_once) continue;
+    if (e.success_once || !e.lost.empty()) continue;
     if (++failures > kNamedFailures) continue;
     const auto video = played.videos.find(e.seed);
     seeds +=
@@ -137,6 +141,7 @@ EpisodeResults episode_results(const EnvSpec& spec, std::int64_t chunk,
   const double episodes = metric("eval/num_trajectories");
   EpisodeResults results{.env = spec.id,
                          .episodes = static_cast<std::int64_t>(episodes),
+                         .lost = static_cast<std::int64_t>(metric("eval/lost")),
                          .max_steps = spec.max_steps,
                          .chunk = chunk,
                          .mean_return = metric("eval/return"),
@@ -145,7 +150,7 @@ EpisodeResults episode_results(const EnvSpec& spec, std::int64_t chunk,
                          .max_return = metric("eval/return_max"),
                          .mean_length = metric("eval/episode_len")};
   if (spec.has_success) results.successes = std::llround(metric("eval/success_once") * episodes);
-  if (std::isfinite(spec.reward_threshold)) results.threshold = spec.reward_threshold;
+  if (std::isfinite(spec.reward_threshold) && results.episodes > 0) results.threshold = spec.reward_threshold;
   return results;
 }
 
@@ -155,6 +160,8 @@ EpisodeComparison compare_episodes(const EnvSpec& spec, const std::vector<Evalua
   std::vector<double> differences;
   PairedSuccesses counts;
   for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
+    if (!first[i].lost.empty() || !second[i].lost.empty()) continue;
+    ++out.pairs;
     differences.push_back(first[i].total_return - second[i].total_return);
     const bool a = first[i].success_once, b = second[i].success_once;
     ++(a && b ? counts.both : a ? counts.only_first : b ? counts.only_second : counts.neither);

@@ -54,6 +54,8 @@ EpisodeResults episode_results(const EnvSpec& spec, std::int64_t chunk,
 
 /// Two policies seed by seed, the first minus the second.
 struct EpisodeComparison {
+  /// Seeds that both played; those that either lost are left out.
+  std::int64_t pairs = 0;
   /// Counts of success_once, seed by seed; only with EnvSpec::has_success.
   std::optional<PairedSuccesses> successes;
   /// With `successes`

@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
-#include <mutex>
+#include <deque>
 #include <optional>
 #include <thread>
+#include <utility>
 
-#include "env/env_seat.h"
+#include "base/log.h"
+#include "env/env_pool.h"
 #include "env/episode_seed.h"
-#include "env/executor.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/flow_step.h"
 #include "model/policy/image_dtype.h"
@@ -22,16 +22,21 @@ namespace troupe::workers {
 
 namespace {
 
-/// One environment and the episode it plays.
+using Clock = std::chrono::steady_clock;
+
+/// One environment, a group of the pool, and the episode that it plays.
 struct Player {
-  EnvSeat seat;
-  EvaluationEpisode record;
-  std::vector<float> action;  ///< the one being executed
-  bool playing = false, ended = false, begins = false;
-  std::optional<Error> failure;
+  std::int64_t group = 0;
+  EvaluationEpisode record = {};
+  /// What it was told last; from its first reset on.
+  std::optional<EnvPool::Block> seen = {};
+  bool playing = false;
+
+  const BlockView& view() const { return seen->view(); }
+  bool was_lost() const { return view().lost()[0] != 0; }
 };
 
-/// Plays episodes in a fixed number of environments, answered together. Owns all that its threads touch.
+/// Plays episodes in a fixed number of environments, answered together.
 class Match {
  public:
   Match(const Agent& agent, const JobConfig& job, const PublishedWeights& weights, const EpisodeOptions& options)
@@ -40,78 +45,123 @@ class Match {
         options_(options),
         parts_(observation_parts(agent.spec())),
         scale_(weights.normaliser.observed, job.rollout.clip_obs),
+        chunk_(job.env.chunk),
         exec_steps_(job.env.exec_steps == 0 ? job.env.chunk : job.env.exec_steps),
         noise_level_(flow_noise_level(job.policy.flow, weights.version)),
         seed_(static_cast<std::uint64_t>(job.job.seed)),
-        executor_(Executor::make({.threads = options.threads})) {}
+        players_(static_cast<std::size_t>(
+            std::clamp<std::int64_t>(options.parallel, 1, std::max<std::int64_t>(options.episodes, 1)))) {}
+  ~Match() { forget_pool(); }
+  Match(const Match&) = delete;
+  Match& operator=(const Match&) = delete;
 
   Result<std::vector<EvaluationEpisode>> play() {
     if (agent_.spec().max_steps <= 0) {
       return Error{Errc::failed_precondition,
                    fmt::format("{} has no time limit; set env.max_episode_steps", agent_.spec().id)};
     }
-    const std::int64_t rows =
-        std::clamp<std::int64_t>(options_.parallel, 1, std::max<std::int64_t>(options_.episodes, 1));
-    for (std::int64_t i = 0; i < rows; ++i) TROUPE_TRY(add_player());
-    TROUPE_TRY(begin_episodes());
-    while (std::any_of(players_.begin(), players_.end(), [](const Player& p) { return p.playing; })) {
-      actions_ = act();
-      TROUPE_TRY(each([this](Player& player) { return advance(player); }));
-      for (Player& player : players_) {
-        if (player.ended) keep(std::move(player.record));
-      }
-      TROUPE_TRY(begin_episodes());
+    for (std::int64_t i = 0; i < options_.episodes; ++i) waiting_.push_back(options_.first_seed + i);
+    TROUPE_TRY(play_waiting());
+    // One at a time: where an environment hangs, those whose turn did not come are to be blamed for nothing.
+    are_repeats_ = true;
+    for (const std::int64_t seed : std::exchange(failed_, {})) {
+      waiting_.push_back(seed);
+      TROUPE_TRY(play_waiting());
     }
     std::sort(records_.begin(), records_.end(), [](const auto& a, const auto& b) { return a.seed < b.seed; });
     return std::move(records_);
   }
 
-  /// Whether threads of this object are still at work: it must not be destroyed then.
-  bool is_stuck() const { return stuck_; }
-
  private:
-  Result<void> add_player() {
-    Player player;
-    TROUPE_ASSIGN(player.seat, EnvSeat::make(*agent_.envs));
-    player.action.resize(static_cast<std::size_t>(agent_.spec().action.size));
-    players_.push_back(std::move(player));
+  /// Plays the seeds that wait, and those that the players had when an environment hung.
+  Result<void> play_waiting() {
+    TROUPE_TRY(begin_episodes());
+    while (std::any_of(players_.begin(), players_.end(), [](const Player& p) { return p.playing; })) {
+      const at::Tensor actions = act();
+      TROUPE_TRY(check(actions));
+      TROUPE_TRY(each_playing([&](Player& player) { return send(player, actions); }));
+      for (Player& player : players_) {
+        if (player.playing) judge(player);
+      }
+      TROUPE_TRY(begin_episodes());
+    }
     return {};
   }
 
-  /// Runs `work` for every player on the stepping threads. Errors: the first failure, with its seed; deadline_exceeded.
-  template <class Work>
-  Result<void> each(Work work) {
-    {
-      std::lock_guard lock(mutex_);
-      done_ = false;
-    }
-    executor_->run(
-        static_cast<std::int64_t>(players_.size()),
-        [this, work](std::int64_t i) {
-          Player& player = players_[static_cast<std::size_t>(i)];
-          try {
-            if (auto result = work(player); !result) player.failure = result.error();
-          } catch (const std::exception& e) {
-            player.failure = Error{Errc::internal, e.what()};
-          }
-        },
-        [this] {
-          std::lock_guard lock(mutex_);
-          done_ = true;
-          changed_.notify_all();
-        });
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, options_.step_timeout, [this] { return done_; })) {
-      stuck_ = true;
-      return Error{Errc::deadline_exceeded,
-                   fmt::format("{}: a step of an evaluation took longer than env.step_timeout_s ({} ms)",
-                               agent_.spec().id, options_.step_timeout.count())};
-    }
-    for (const Player& player : players_) {
-      if (player.failure)
-        return player.failure->with(fmt::format("{}, evaluation seed {}", agent_.spec().id, player.record.seed));
-    }
+  /// Environments, where there are none or an environment hung among them.
+  Result<void> have_pool() {
+    if (pool_) return {};
+    TROUPE_ASSIGN(pool_, EnvPool::make(agent_.envs, {.num_envs = static_cast<std::int64_t>(players_.size()),
+                                                     .groups = static_cast<std::int64_t>(players_.size()),
+                                                     .chunk = chunk_,
+                                                     .exec_steps = exec_steps_,
+                                                     .reset_mode = ResetMode::episode,
+                                                     .threads = options_.threads}));
+    for (std::size_t i = 0; i < players_.size(); ++i) players_[i] = Player{.group = static_cast<std::int64_t>(i)};
     return {};
+  }
+
+  /// A pool whose threads may never come back is left behind: they go on using what it has.
+  void forget_pool() {
+    for (Player& player : players_) player.seen.reset();
+    if (is_stuck_) (void)pool_.release();
+    pool_.reset();
+    is_stuck_ = false;
+  }
+
+  /// Calls `send` for those who play and waits for their environments, all together for options_.step_timeout. Where
+  /// that is too short, the episodes under way fail or wait for their turn again, and nobody plays.
+  template <class Send>
+  Result<void> each_playing(const Send& send) {
+    std::vector<Player*> sent;
+    for (Player& player : players_) {
+      if (!player.playing) continue;
+      player.seen.reset();
+      TROUPE_TRY(send(player));
+      sent.push_back(&player);
+    }
+    return receive(sent);
+  }
+
+  Result<void> receive(const std::vector<Player*>& sent) {
+    const auto deadline = Clock::now() + options_.step_timeout;
+    for (Player* player : sent) {
+      auto block = pool_->recv(player->group, std::max(Clock::duration::zero(), deadline - Clock::now()));
+      if (block) {
+        player->seen.emplace(std::move(*block));
+      } else if (block.error().code() == Errc::deadline_exceeded) {
+        is_stuck_ = true;
+      } else {
+        return block.error();
+      }
+    }
+    if (is_stuck_) abandon();
+    return {};
+  }
+
+  /// An environment hangs: who has no answer fails, all others begin again, in other environments.
+  void abandon() {
+    for (Player& player : players_) {
+      if (!player.playing) continue;
+      if (player.seen)
+        waiting_.push_back(player.record.seed);
+      else
+        fail(player, fmt::format("a step took longer than env.step_timeout_s ({} ms)", options_.step_timeout.count()));
+      player.playing = false;
+    }
+    forget_pool();
+  }
+
+  /// The episode is repeated, or lost if it was a repeat.
+  void fail(Player& player, const std::string& why) {
+    player.playing = false;
+    const std::int64_t seed = player.record.seed;
+    log::warn("{}, evaluation seed {}: {}; {}", agent_.spec().id, seed, why,
+              are_repeats_ ? "lost" : "it is repeated at the end");
+    if (are_repeats_)
+      keep({.seed = seed, .lost = why});
+    else
+      failed_.push_back(seed);
   }
 
   /// Of two episodes, the one whose actions are worth more.
@@ -136,18 +186,26 @@ class Match {
 
   /// Those that do not play take the next episodes, in order, while there are any.
   Result<void> begin_episodes() {
-    for (Player& player : players_) {
-      player.ended = false;
-      player.begins = !player.playing && next_ < options_.episodes;
-      if (!player.begins) continue;
-      player.record = EvaluationEpisode{};
-      player.record.seed = options_.first_seed + next_++;
-      player.playing = true;
+    while (!waiting_.empty()) {
+      TROUPE_TRY(have_pool());
+      std::vector<Player*> sent;
+      for (Player& player : players_) {
+        if (player.playing || waiting_.empty()) continue;
+        player.record = EvaluationEpisode{.seed = waiting_.front()};
+        waiting_.pop_front();
+        player.playing = true;
+        player.seen.reset();
+        TROUPE_TRY(pool_->reset_to_seed(player.group, evaluation_seed(player.record.seed)));
+        sent.push_back(&player);
+      }
+      if (sent.empty()) return {};
+      TROUPE_TRY(receive(sent));
+      // who could not begin makes room for the next
+      for (Player* player : sent) {
+        if (player->playing && player->was_lost()) fail(*player, pool_->why_lost(player->group));
+      }
     }
-    return each([](Player& player) -> Result<void> {
-      if (!player.begins) return {};
-      return player.seat.env->reset(evaluation_seed(player.record.seed), player.seat.slot());
-    });
+    return {};
   }
 
   /// The policy's answer for all rows; those that do not play are answered too, so that the batch keeps its size.
@@ -168,8 +226,7 @@ class Match {
       const PolicyShape::Image& image = agent_.shape.images[i];
       at::Tensor pixels = at::empty({rows, image.height, image.width, image.channels}, image_dtype(image));
       for (std::int64_t row = 0; row < rows; ++row) {
-        const auto& bytes = players_[static_cast<std::size_t>(row)].seat.fields[parts_.images[i].field];
-        std::copy_n(bytes.data(), parts_.images[i].bytes,
+        std::copy_n(field(players_[static_cast<std::size_t>(row)], parts_.images[i].field), parts_.images[i].bytes,
                     static_cast<std::byte*>(pixels.mutable_data_ptr()) + row * parts_.images[i].bytes);
       }
       request.observation[rl_keys::kImagePrefix + image.name] = pixels;
@@ -182,9 +239,16 @@ class Match {
     return agent_.policy->act(weights_.views, request).action.contiguous();
   }
 
-  void write_state(const Player& player, float* out) const {
+  /// Zeros of a player who has not played.
+  const std::byte* field(const Player& player, std::size_t index) {
+    if (player.seen) return player.view().memory + player.view().layout->observation[index];
+    blank_.resize(std::max(blank_.size(), static_cast<std::size_t>(agent_.spec().observation[index].bytes())));
+    return blank_.data();
+  }
+
+  void write_state(const Player& player, float* out) {
     for (const ObservationParts::Vector& part : parts_.vectors) {
-      const std::byte* bytes = player.seat.fields[part.field].data();
+      const std::byte* bytes = field(player, part.field);
       for (std::int64_t i = 0; i < part.numel; ++i) {
         out[part.column + i] = part.dtype == EnvDType::f64
                                    ? static_cast<float>(reinterpret_cast<const double*>(bytes)[i])
@@ -193,38 +257,49 @@ class Match {
     }
   }
 
-  /// Executes the policy's answer, up to the end of the episode.
-  Result<void> advance(Player& player) {
-    if (!player.playing) return {};
-    const auto width = player.action.size();
-    const float* chunk = actions_.const_data_ptr<float>() + (&player - players_.data()) * actions_.size(1);
-    // frames inside a chunk are seen by nobody
-    const bool on_demand = agent_.spec().observes_on_demand;
-    EnvSeat& seat = player.seat;
-    for (std::int64_t k = 0; k < exec_steps_ && player.playing; ++k) {
-      TROUPE_TRY(choose(player, chunk + static_cast<std::size_t>(k) * width));
-      TROUPE_TRY(seat.env->step(player.action, seat.slot(!on_demand)));
-      if (!std::isfinite(seat.reward)) return Error{Errc::internal, "the environment gave a reward that is not finite"};
-      player.record.total_return += seat.reward;
-      ++player.record.length;
-      player.record.success_once |= seat.success;
-      player.record.success_at_end = seat.success;
-      player.playing = !seat.terminated && player.record.length < agent_.spec().max_steps;
-    }
-    player.ended = !player.playing;
-    return on_demand && player.playing ? seat.env->observe(seat.slot()) : Result<void>();
+  std::span<const float> actions_of(const Player& player, const at::Tensor& actions) const {
+    const auto width = static_cast<std::size_t>(actions.size(1));
+    return {actions.const_data_ptr<float>() + static_cast<std::size_t>(player.group) * width, width};
   }
 
-  /// One action of a chunk as the environment takes it.
-  Result<void> choose(Player& player, const float* wanted) {
-    const ActionSpace& space = agent_.spec().action;
-    for (std::size_t i = 0; i < player.action.size(); ++i) {
-      if (!std::isfinite(wanted[i])) return Error{Errc::internal, "the policy gave an action that is not finite"};
-      player.action[i] = space.is_discrete() ? wanted[i] : std::clamp(wanted[i], space.low[i], space.high[i]);
+  /// Errors: internal (the policy's answer to one who plays is not finite).
+  Result<void> check(const at::Tensor& actions) const {
+    for (const Player& player : players_) {
+      const auto chunk = actions_of(player, actions);
+      if (!player.playing || std::all_of(chunk.begin(), chunk.end(), [](float x) { return std::isfinite(x); }))
+        continue;
+      return Error{Errc::internal, fmt::format("{}, evaluation seed {}: the policy gave an action that is not finite",
+                                               agent_.spec().id, player.record.seed)};
     }
-    if (options_.keep_actions > 0)
-      player.record.actions.insert(player.record.actions.end(), player.action.begin(), player.action.end());
     return {};
+  }
+
+  /// Executes the policy's answer, up to the end of the episode.
+  Result<void> send(Player& player, const at::Tensor& actions) {
+    const auto chunk = actions_of(player, actions);
+    if (options_.keep_actions > 0) {
+      // what is executed of it is known after the step
+      const ActionSpace& space = agent_.spec().action;
+      for (std::size_t i = 0; i < chunk.size(); ++i)
+        player.record.actions.push_back(space.clipped(i % static_cast<std::size_t>(space.size), chunk[i]));
+    }
+    return pool_->send(player.group, chunk);
+  }
+
+  /// Takes what a step gave.
+  void judge(Player& player) {
+    const BlockView& view = player.view();
+    if (player.was_lost()) return fail(player, pool_->why_lost(player.group));
+    player.record.length += view.executed()[0];
+    if (options_.keep_actions > 0)
+      player.record.actions.resize(static_cast<std::size_t>(player.record.length * agent_.spec().action.size));
+    if (view.done()[0] == 0) return;
+    player.playing = false;
+    player.record.total_return = view.episode_return()[0];
+    player.record.success_once = (view.episode_success()[0] & 1) != 0;
+    player.record.success_at_end = (view.episode_success()[0] & 2) != 0;
+    keep(std::move(player.record));
+    player.record = {};
   }
 
   const Agent agent_;
@@ -232,17 +307,17 @@ class Match {
   const EpisodeOptions options_;
   const ObservationParts parts_;
   const StateScale scale_;
-  const std::int64_t exec_steps_;
+  const std::int64_t chunk_, exec_steps_;
   const double noise_level_;
   const std::uint64_t seed_;
+  std::unique_ptr<EnvPool> pool_;
+  bool is_stuck_ = false;
   std::vector<Player> players_;
+  /// Seeds that nobody plays yet, and those that were played once and failed.
+  std::deque<std::int64_t> waiting_, failed_;
+  bool are_repeats_ = false;
+  std::vector<std::byte> blank_;
   std::vector<EvaluationEpisode> records_;
-  at::Tensor actions_;
-  std::int64_t next_ = 0;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false, stuck_ = false;
-  const std::unique_ptr<Executor> executor_;  // last: its threads end before what they use
 };
 
 }  // namespace
@@ -257,11 +332,7 @@ EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env) {
 
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
                                                     const PublishedWeights& weights, const EpisodeOptions& options) {
-  auto match = std::make_unique<Match>(agent, job, weights, options);
-  auto records = match->play();
-  // A thread that never comes back goes on using what it has; the caller gets an answer all the same.
-  if (match->is_stuck()) (void)match.release();
-  return records;
+  return Match(agent, job, weights, options).play();
 }
 
 }  // namespace troupe::workers

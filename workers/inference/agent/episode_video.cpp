@@ -12,7 +12,7 @@
 
 #include "base/file_io.h"
 #include "data/video/video_encoder.h"
-#include "env/env_seat.h"
+#include "env/single_env.h"
 
 namespace troupe::workers {
 
@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::string_view kVideoBegin = "seed_", kVideoEnd = ".mp4";
 
-Result<void> write_video(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
-                         const EpisodeVideoOptions& options) {
-  const EnvSpec& spec = envs.spec();
+Result<void> write_video(const std::shared_ptr<const EnvFactory>& envs, const EvaluationEpisode& record,
+                         const std::string& path, const EpisodeVideoOptions& options) {
+  const EnvSpec& spec = envs->spec();
   if (spec.cameras.empty()) return Error{Errc::failed_precondition, fmt::format("{} has no camera", spec.id)};
   const auto width = static_cast<std::size_t>(spec.action.size);
   if (record.length <= 0 || record.actions.size() != static_cast<std::size_t>(record.length) * width) {
@@ -35,23 +35,22 @@ Result<void> write_video(const EnvFactory& envs, const EvaluationEpisode& record
   TROUPE_ASSIGN(const auto encoder, VideoEncoder::open(path, {.width = options.width,
                                                               .height = options.height,
                                                               .fps = spec.control_hz > 0 ? spec.control_hz : 30.0}));
-  TROUPE_ASSIGN(EnvSeat seat, EnvSeat::make(envs));
-  TROUPE_TRY(seat.env->reset(evaluation_seed(record.seed), seat.slot()));
-  double total_return = 0;
+  TROUPE_ASSIGN(SingleEnv env, SingleEnv::make(envs));
+  TROUPE_TRY(env.begin(evaluation_seed(record.seed)));
   for (std::int64_t step = 0; step <= record.length; ++step) {
-    TROUPE_TRY(
-        seat.env->render(spec.cameras.front(), {.width = options.width, .height = options.height, .rgb = pixels}));
+    TROUPE_TRY(env.render(spec.cameras.front(), {.width = options.width, .height = options.height, .rgb = pixels}));
     TROUPE_TRY(encoder->write(image));
     if (step == record.length) break;
     const auto action = std::span(record.actions).subspan(static_cast<std::size_t>(step) * width, width);
-    TROUPE_TRY(seat.env->step(action, seat.slot(!spec.observes_on_demand)));
-    total_return += seat.reward;
+    TROUPE_TRY(env.step(action));
   }
   TROUPE_TRY(encoder->finish());
-  if (total_return == record.total_return) return {};
+  const double total_return = env.view().episode_return()[0];
+  if (env.view().done()[0] != 0 && total_return == record.total_return) return {};
   return Error{Errc::failed_precondition,
                fmt::format("{} is not deterministic: seed {} had a return of {} and, with the same actions again, {}",
-                           spec.id, record.seed, record.total_return, total_return)};
+                           spec.id, record.seed, record.total_return,
+                           env.view().done()[0] != 0 ? fmt::format("{}", total_return) : "no end")};
 }
 
 /// Removes what episode_video_name named; all else in the folder stays.
@@ -73,8 +72,8 @@ Result<void> remove_episode_videos(const std::string& folder) {
 
 }  // namespace
 
-Result<void> write_episode_video(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
-                                 const EpisodeVideoOptions& options) {
+Result<void> write_episode_video(const std::shared_ptr<const EnvFactory>& envs, const EvaluationEpisode& record,
+                                 const std::string& path, const EpisodeVideoOptions& options) {
   try {
     if (auto written = write_video(envs, record, path, options); !written) return written.error().with(path);
   } catch (const std::exception& e) {  // environments are other people's code
@@ -87,11 +86,11 @@ std::string episode_video_name(const EvaluationEpisode& record) {
   return fmt::format("{}{}{}", kVideoBegin, record.seed, kVideoEnd);
 }
 
-Result<std::vector<std::string>> write_episode_videos(const EnvFactory& envs,
+Result<std::vector<std::string>> write_episode_videos(const std::shared_ptr<const EnvFactory>& envs,
                                                       const std::vector<EvaluationEpisode>& records,
                                                       const std::string& folder) {
   std::vector<std::string> names;
-  if (envs.spec().cameras.empty()) return names;
+  if (envs->spec().cameras.empty()) return names;
   TROUPE_TRY(remove_episode_videos(folder));
   for (const EvaluationEpisode& record : records) {
     if (record.actions.empty()) continue;

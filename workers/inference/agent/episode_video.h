@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ struct EpisodeVideoOptions {
 /// environment of its own and draws EnvSpec::cameras[0] after the reset and after every control step, at
 /// EnvSpec::control_hz frames per second (0: 30). Errors: failed_precondition (no camera, no actions kept, or the
 /// episode comes out differently than recorded); those of the environment and of the encoder, with the file.
-Result<void> write_episode_video(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
-                                 const EpisodeVideoOptions& options = {});
+Result<void> write_episode_video(const std::shared_ptr<const EnvFactory>& envs, const EvaluationEpisode& record,
+                                 const std::string& path, const EpisodeVideoOptions& options = {});
 
 /// "seed_1000003.mp4"
 std::string episode_video_name(const EvaluationEpisode& record);
@@ -30,7 +31,7 @@ std::string episode_video_name(const EvaluationEpisode& record);
 /// order of the records. Videos that lie there already are removed first, so that all are of one evaluation. Makes the
 /// folder when there is something to draw. An environment without cameras: nothing. Errors: those of
 /// write_episode_video.
-Result<std::vector<std::string>> write_episode_videos(const EnvFactory& envs,
+Result<std::vector<std::string>> write_episode_videos(const std::shared_ptr<const EnvFactory>& envs,
                                                       const std::vector<EvaluationEpisode>& records,
                                                       const std::string& folder);
 

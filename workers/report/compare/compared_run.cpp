@@ -32,6 +32,7 @@ std::string newest_evaluation(const RunDirectory& directory) {
 PlayedSeeds played_seeds(const nlohmann::json& json) {
   PlayedSeeds played{.env = json.at("env").dump()};
   for (const auto& episode : json.at("episodes")) {
+    if (episode.contains("lost")) continue;
     const auto seed = episode.at("seed").get<std::int64_t>();
     played.returns[seed] = episode.at("return").get<double>();
     if (episode.contains("success_once")) played.successes[seed] = episode.at("success_once").get<bool>();

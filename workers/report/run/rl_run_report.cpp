@@ -82,7 +82,7 @@ Result<std::vector<std::string>> record_failures(const EndedRun& run, const std:
   EpisodeOptions options = episode_options(job.eval, job.env);
   options.keep_actions = job.eval.videos;
   TROUPE_ASSIGN(const auto records, run_episodes(loaded.agent, loaded.job, loaded.weights, options));
-  return write_episode_videos(*loaded.agent.envs, records, folder);
+  return write_episode_videos(loaded.agent.envs, records, folder);
 }
 
 }  // namespace

@@ -83,6 +83,20 @@ TEST(EpisodeReportTest, TwoPoliciesAreComparedSeedBySeed) {
       table, AllOf(HasSubstr("McNemar's exact test: p = 0.031"), HasSubstr("(only A 6, only B 0, both 1, neither 3)")));
 }
 
+TEST(EpisodeReportTest, WhatOneOfTwoLostIsComparedWithNothing) {
+  EvaluationReport two = report(true, true);
+  two.first.records[0] = {.seed = 70, .lost = "the wheel came off"};
+  const json j = json::parse(episodes_json(two));
+  EXPECT_EQ(j["episodes"][0], (json{{"seed", 70}, {"lost", "the wheel came off"}}));
+  EXPECT_EQ(j["results"]["episodes"], 9);
+  EXPECT_EQ(j["results"]["eval/lost"], 1);
+  const json pairs = j["compare"]["difference"]["success_once"];
+  EXPECT_EQ(pairs["both"].get<int>() + pairs["only_first"].get<int>() + pairs["only_second"].get<int>() +
+                pairs["neither"].get<int>(),
+            9);
+  EXPECT_THAT(episodes_table(two), HasSubstr("lost      1/10 episodes"));
+}
+
 TEST(EpisodeReportTest, TheMarkdownNamesTheSeedsThatFailed) {
   EvaluationReport one = report(true, false);
   one.first.videos[77] = "videos/seed_77.mp4";

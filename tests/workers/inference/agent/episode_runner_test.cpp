@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <latch>
+#include <memory>
+#include <semaphore>
 #include <stdexcept>
 
 #include "tests/support/lottery_env.h"
@@ -92,33 +95,92 @@ TEST_F(EpisodeRunnerTest, KeepsNoActionsUnlessAsked) {
   EXPECT_THAT(kept(*play("lottery-test-v1", {.episodes = 8})), ::testing::IsEmpty());
 }
 
-TEST_F(EpisodeRunnerTest, AnEnvironmentThatThrowsIsNamedWithItsSeed) {
-  const std::uint64_t bad = evaluation_seed(1'000'003);
-  Lottery::on_step() = [bad](std::uint64_t seed, std::int64_t) {
-    if (seed == bad) throw std::runtime_error("the wheel came off");
-  };
-  const auto records = play("lottery-test-v1", {.episodes = 8});
-  EXPECT_THAT(records.error().message(), ::testing::AllOf(::testing::HasSubstr("the wheel came off"),
-                                                          ::testing::HasSubstr("evaluation seed 1000003")));
+/// All but `bad` are what their seeds say.
+void expect_played(const Records& records, std::int64_t bad) {
+  for (const EvaluationEpisode& record : records) {
+    if (record.seed == bad) continue;
+    EXPECT_EQ(record.lost, "");
+    EXPECT_EQ(record.total_return, Lottery::return_of(evaluation_seed(record.seed)));
+    EXPECT_EQ(record.length, Lottery::length_of(evaluation_seed(record.seed)));
+  }
 }
 
-TEST_F(EpisodeRunnerTest, AnEnvironmentThatHangsIsGivenUpAfterItsDeadline) {
-  // Outlives the test: the thread that waits is left behind and goes on when it is let go.
-  static std::latch let_go(1), gone(1);
-  const std::uint64_t bad = evaluation_seed(1'000'001);
-  using HangingLottery = LotteryEnv<true, true>;
-  HangingLottery::add();
-  HangingLottery::on_step() = [bad](std::uint64_t seed, std::int64_t step) {
-    if (seed != bad || step > 1) return;
-    let_go.wait();
-    gone.count_down();
+TEST_F(EpisodeRunnerTest, AnEpisodeWhoseEnvironmentThrowsTwiceIsLost) {
+  const std::uint64_t bad = evaluation_seed(1'000'003);
+  std::atomic<int> tries = 0;
+  Lottery::on_step() = [&](std::uint64_t seed, std::int64_t) {
+    if (seed != bad) return;
+    ++tries;
+    throw std::runtime_error("the wheel came off");
   };
+  const auto records = play("lottery-test-v1", {.episodes = 8, .parallel = 3, .keep_actions = 8});
+  ASSERT_EQ(records->size(), 8u);
+  EXPECT_THAT((*records)[3].lost, ::testing::HasSubstr("the wheel came off"));
+  EXPECT_EQ((*records)[3].length, 0);
+  EXPECT_THAT((*records)[3].actions, ::testing::IsEmpty());
+  EXPECT_EQ(tries, 2);
+  expect_played(*records, 1'000'003);
+}
+
+TEST_F(EpisodeRunnerTest, AnEpisodeWhoseEnvironmentThrowsOnceIsPlayedAgain) {
+  const std::uint64_t bad = evaluation_seed(1'000'003);
+  std::atomic<bool> has_thrown = false;
+  Lottery::on_step() = [&](std::uint64_t seed, std::int64_t) {
+    if (seed == bad && !has_thrown.exchange(true)) throw std::runtime_error("the wheel came off");
+  };
+  const auto records = play("lottery-test-v1", {.episodes = 8, .parallel = 3});
+  ASSERT_EQ(records->size(), 8u);
+  EXPECT_TRUE(has_thrown);
+  expect_played(*records, -1);
+}
+
+/// Waits in the first step of an episode, as often as `times` says. Outlives the test: the threads that wait are left
+/// behind and go on when they are let go.
+class HangingLottery {
+ public:
+  HangingLottery(std::int64_t seed, int times) : times_(times) {
+    Env::add();
+    Env::on_step() = [this, bad = evaluation_seed(seed)](std::uint64_t of, std::int64_t step) {
+      if (of != bad || step > 1 || times_.fetch_sub(1) <= 0) return;
+      let_go_.wait();
+      gone_.release();
+    };
+  }
+  void let_go(int threads) {
+    let_go_.count_down();
+    while (threads-- > 0) gone_.acquire();
+    Env::on_step() = {};
+  }
+
+ private:
+  using Env = LotteryEnv<true, true>;
+  std::atomic<int> times_;
+  std::latch let_go_{1};
+  std::counting_semaphore<8> gone_{0};
+};
+
+constexpr std::chrono::milliseconds kShortStep{200};
+
+TEST_F(EpisodeRunnerTest, AnEpisodeWhoseEnvironmentHangsTwiceIsLost) {
+  for (const std::int64_t threads : {1, 2}) {
+    static std::vector<std::unique_ptr<HangingLottery>> all;
+    HangingLottery& lottery = *all.emplace_back(std::make_unique<HangingLottery>(1'000'001, 2));
+    const auto records =
+        play("hanging-lottery-test-v1", {.episodes = 6, .parallel = 4, .threads = threads, .step_timeout = kShortStep});
+    lottery.let_go(2);
+    ASSERT_EQ(records->size(), 6u);
+    EXPECT_THAT((*records)[1].lost, ::testing::HasSubstr("env.step_timeout_s"));
+    expect_played(*records, 1'000'001);
+  }
+}
+
+TEST_F(EpisodeRunnerTest, AnEpisodeWhoseEnvironmentHangsOnceIsPlayedAgain) {
+  static HangingLottery lottery(1'000'002, 1);
   const auto records =
-      play("hanging-lottery-test-v1", {.episodes = 4, .threads = 2, .step_timeout = std::chrono::milliseconds(20)});
-  let_go.count_down();
-  gone.wait();
-  EXPECT_EQ(records.error().code(), Errc::deadline_exceeded);
-  EXPECT_THAT(records.error().message(), ::testing::HasSubstr("env.step_timeout_s"));
+      play("hanging-lottery-test-v1", {.episodes = 6, .parallel = 4, .threads = 1, .step_timeout = kShortStep});
+  lottery.let_go(1);
+  ASSERT_EQ(records->size(), 6u);
+  expect_played(*records, -1);
 }
 
 TEST(EvaluationMetricsTest, AreMeansOverEpisodes) {
@@ -135,6 +197,19 @@ TEST(EvaluationMetricsTest, AreMeansOverEpisodes) {
   EXPECT_EQ(m.at("eval/reward"), 1.75);
   EXPECT_EQ(m.at("eval/success_once"), 1);
   EXPECT_EQ(m.at("eval/success_at_end"), 0.5);
+}
+
+TEST(EvaluationMetricsTest, WhatWasLostCountsInNoMean) {
+  const auto m = evaluation_metrics({{.seed = 1, .total_return = 2, .length = 4, .success_once = true},
+                                     {.seed = 2, .lost = "the wheel came off"},
+                                     {.seed = 3, .total_return = 4, .length = 4}},
+                                    true);
+  EXPECT_EQ(m.at("eval/num_trajectories"), 2);
+  EXPECT_EQ(m.at("eval/lost"), 1);
+  EXPECT_EQ(m.at("eval/return"), 3);
+  EXPECT_EQ(m.at("eval/return_std"), 1);
+  EXPECT_EQ(m.at("eval/return_min"), 2);
+  EXPECT_EQ(m.at("eval/success_once"), 0.5);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class EpisodeVideoTest : public ::testing::Test {
 
 TEST_F(EpisodeVideoTest, TheVideoOfAFailureHasEveryStep) {
   const auto records = play("arm7/reach-v1");
-  const auto names = write_episode_videos(*envs_, records, folder_ / "videos");
+  const auto names = write_episode_videos(envs_, records, folder_ / "videos");
   ASSERT_EQ(names->size(), 3u);
   for (std::size_t i = 0; i < names->size(); ++i) {
     const auto info = probe_video(folder_ / ("videos/" + (*names)[i]));
@@ -51,14 +51,14 @@ TEST_F(EpisodeVideoTest, VideosOfAnEarlierEvaluationGo) {
   std::filesystem::create_directories(folder_ / "videos");
   for (const char* name : {"seed_7.mp4", "notes.txt"}) std::ofstream(folder_ / "videos/" + std::string(name)) << "old";
   play("arm7/reach-v1");
-  write_episode_videos(*envs_, {}, folder_ / "videos").value();
+  write_episode_videos(envs_, {}, folder_ / "videos").value();
   EXPECT_FALSE(std::filesystem::exists(folder_ / "videos/seed_7.mp4"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "videos/notes.txt"));
 }
 
 TEST_F(EpisodeVideoTest, WithoutACameraNothingIsWritten) {
   const auto records = play("CartPole-v1");
-  EXPECT_TRUE(write_episode_videos(*envs_, records, folder_ / "videos")->empty());
+  EXPECT_TRUE(write_episode_videos(envs_, records, folder_ / "videos")->empty());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "videos"));
 }
 
@@ -68,14 +68,14 @@ TEST_F(EpisodeVideoTest, AnEpisodeThatComesOutDifferentlyIsAnError) {
       std::find_if(records.begin(), records.end(), [](const auto& record) { return !record.actions.empty(); });
   ASSERT_NE(failed, records.end());
   failed->total_return += 1;
-  const auto written = write_episode_video(*envs_, *failed, folder_ / "video.mp4");
+  const auto written = write_episode_video(envs_, *failed, folder_ / "video.mp4");
   EXPECT_THAT(written.error().message(), HasSubstr("not deterministic"));
 }
 
 TEST_F(EpisodeVideoTest, ARecordWithoutActionsGivesNoVideo) {
   auto records = play("lottery-test-v1");
   records.front().actions.clear();
-  const auto written = write_episode_video(*envs_, records.front(), folder_ / "video.mp4");
+  const auto written = write_episode_video(envs_, records.front(), folder_ / "video.mp4");
   EXPECT_EQ(written.error().code(), Errc::failed_precondition);
 }
 
