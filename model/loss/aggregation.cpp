@@ -29,6 +29,13 @@ CellWeights make_cell_weights(const at::Tensor& mask_NC, Aggregation aggregation
   return w;
 }
 
+CellWeights shared_by_actions(const CellWeights& cells, const at::Tensor& executed_NK) {
+  if (cells.mask.size(1) == executed_NK.size(1)) return cells;
+  const auto executed = executed_NK.unsqueeze(2);
+  const auto share = executed.to(cells.metric.scalar_type()) / executed.sum(1, /*keepdim=*/true).clamp_min(1);
+  return {cells.mask.logical_and(executed), cells.metric * share, cells.loss * share};
+}
+
 at::Tensor weighted_sum(const at::Tensor& x, const at::Tensor& weight) {
   TORCH_CHECK(x.dim() == 3 && weight.dim() == 3 && x.size(0) == weight.size(0), "entries ", x.sizes(),
               " do not fit weights ", weight.sizes());

@@ -29,6 +29,11 @@ struct CellWeights {
 CellWeights make_cell_weights(const at::Tensor& mask_NC, Aggregation aggregation, const at::Tensor& valid_steps_N1,
                               std::int64_t max_episode_steps, const at::Tensor& scale);
 
+/// The weights of cells, one a row, or an action, shared evenly by those of their actions that were executed:
+///     w[n,k] = w_cell[n] executed[n,k] / sum_k executed[n,k]
+/// Shapes: cells [N,C,1], C = 1 or K; executed_NK bool [N,K]. Returns [N,K,1].
+CellWeights shared_by_actions(const CellWeights& cells, const at::Tensor& executed_NK);
+
 /// sum over entries of x * weight / (entries per cell). `weight` is [N,C,1]. x may be finer than a cell, and then its
 /// cell's mean counts, or coarser (entropy per chunk under action-level rewards), and then it counts once for each cell
 /// of its row.

@@ -18,15 +18,36 @@ using Metrics = std::map<std::string, at::Tensor>;
 struct Prepared {
   at::Tensor logp, old_logp, reference_logp, proximal, version, entropy, advantage;
   at::Tensor value, old_value, returns;
-  CellWeights weights;
+  /// What cells count, and what their executed actions do.
+  CellWeights cells, actions;
   /// What RLinf's missing broadcast multiplies an actor entry's mean with; 1 without parity.
   double loss_defect = 1, count_defect = 1, ratio_defect = 1;
+
+  /// Of numbers counted at a level.
+  const CellWeights& weights(Granularity level) const { return level == Granularity::chunk ? cells : actions; }
 };
 
 at::Tensor cells(const at::Tensor& x_NV) {
   if (!x_NV.defined()) return {};
   const bool is_half = x_NV.scalar_type() == at::kBFloat16 || x_NV.scalar_type() == at::kHalf;
   return (is_half ? x_NV.to(at::kFloat) : x_NV).unsqueeze(2);
+}
+
+/// [N,K] bool: actions that were executed. Undefined where every action of a row was, where a chunk is one action,
+/// whose cell says so, and with parity, which counts the whole chunk.
+at::Tensor executed_actions(const PolicyGradientInputs& in, const PolicyGradientOptions& o) {
+  const bool has_actions = in.mask.defined() && o.chunk > 1 && in.mask.size(1) == o.chunk;
+  return has_actions && !o.parity ? in.mask.to(at::kBool) : at::Tensor();
+}
+
+/// Zeros in place of what the policies say of other actions: sums over a chunk are those over its executed actions.
+PolicyGradientInputs of_actions(PolicyGradientInputs in, const at::Tensor& executed_NK) {
+  for (auto* x : {&in.logp, &in.old_logp, &in.entropy, &in.reference_logp, &in.proximal_logp}) {
+    if (!x->defined()) continue;
+    const auto numbers = x->size(1) / executed_NK.size(1);
+    *x = at::where(executed_NK.repeat_interleave(numbers, 1), *x, 0.0);
+  }
+  return in;
 }
 
 /// [N] bool: every number of the row is finite. A sum is finite only when its terms are.
@@ -94,7 +115,8 @@ at::Tensor reduced_version(const at::Tensor& version, const PolicyGradientOption
   return o.logp_level == Granularity::action ? actions : actions.narrow(1, 0, 1);
 }
 
-Prepared prepare(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const at::Tensor& mask_NC) {
+Prepared prepare(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const at::Tensor& mask_NC,
+                 const at::Tensor& executed_NK) {
   Prepared p;
   const auto reduced = [&o](const at::Tensor& x, Granularity level) {
     return x.defined() ? reduce_to(x, o.chunk, level) : at::Tensor();
@@ -109,10 +131,11 @@ Prepared prepare(const PolicyGradientInputs& in, const PolicyGradientOptions& o,
   p.old_value = cells(in.old_value);
   p.returns = cells(in.returns);
   if (in.version.defined()) p.version = reduced_version(in.version, o);
-  p.weights = make_cell_weights(mask_NC, o.aggregation, in.valid_steps, o.max_episode_steps, in.scale);
+  p.cells = make_cell_weights(mask_NC, o.aggregation, in.valid_steps, o.max_episode_steps, in.scale);
+  p.actions = executed_NK.defined() ? shared_by_actions(p.cells, executed_NK) : p.cells;
   if (o.parity && in.mask.defined()) {
     p.count_defect =
-        static_cast<double>(p.logp.numel()) / static_cast<double>(std::max<std::int64_t>(1, p.weights.mask.numel()));
+        static_cast<double>(p.logp.numel()) / static_cast<double>(std::max<std::int64_t>(1, p.cells.mask.numel()));
     // its metrics broadcast the mask when the ratio has a dimension of its own for tokens
     p.ratio_defect = o.logp_level == Granularity::token ? 1 : p.count_defect;
     p.loss_defect = o.aggregation == Aggregation::mean ? p.count_defect : 1;
@@ -123,14 +146,11 @@ Prepared prepare(const PolicyGradientInputs& in, const PolicyGradientOptions& o,
 at::Tensor scaled(const at::Tensor& x, double factor) { return factor == 1 ? x : x * factor; }
 
 /// Means of the ratio's diagnostics under the names of docs/metrics.md#reinforcement-learning.
-void add_ratio_metrics(const PpoEntries& e, const Prepared& p, ActorLoss actor, Metrics& m) {
-  const auto ratio_mean = [&p](const at::Tensor& x) {
-    return scaled(weighted_sum(x, p.weights.metric), p.ratio_defect);
-  };
-  const auto count_mean = [&p](const at::Tensor& x) {
-    return scaled(weighted_sum(x, p.weights.metric), p.count_defect);
-  };
-  const bool is_ppo = actor == ActorLoss::ppo;
+void add_ratio_metrics(const PpoEntries& e, const Prepared& p, const PolicyGradientOptions& o, Metrics& m) {
+  const auto& weight = p.weights(o.logp_level).metric;
+  const auto ratio_mean = [&](const at::Tensor& x) { return scaled(weighted_sum(x, weight), p.ratio_defect); };
+  const auto count_mean = [&](const at::Tensor& x) { return scaled(weighted_sum(x, weight), p.count_defect); };
+  const bool is_ppo = o.actor == ActorLoss::ppo;
   m[is_ppo ? "actor/ratio" : "actor/proximal_ratio"] = ratio_mean(e.ratio);
   m[is_ppo ? "actor/clipped_ratio" : "actor/clipped_proximal_ratio"] = ratio_mean(e.clipped_ratio);
   m[is_ppo ? "actor/approx_kl" : "actor/proximal_approx_kl"] = -count_mean(e.log_ratio);
@@ -138,18 +158,19 @@ void add_ratio_metrics(const PpoEntries& e, const Prepared& p, ActorLoss actor, 
   if (is_ppo) {
     m["actor/ratio_abs"] = ratio_mean((e.ratio - 1).abs());
     m["actor/dual_cliped_ratio"] = ratio_mean(at::where(e.is_dual_clipped, e.ratio, 0.0).expand_as(e.loss));
-    m["actor/kl_k3"] = weighted_sum((-e.log_ratio).exp() + e.log_ratio - 1, p.weights.metric);
+    m["actor/kl_k3"] = weighted_sum((-e.log_ratio).exp() + e.log_ratio - 1, weight);
   } else {
     m["actor/dual_clip_fraction"] = count_mean(e.is_dual_clipped.expand_as(e.loss));
   }
 }
 
 at::Tensor ppo_loss(const Prepared& p, const PolicyGradientOptions& o, Metrics& m) {
-  const auto e = ppo_entries(p.logp, p.old_logp, p.advantage, p.weights.mask, o.clip);
-  auto loss = scaled(weighted_sum(e.loss, p.weights.loss), p.loss_defect);
+  const auto& weights = p.weights(o.logp_level);
+  const auto e = ppo_entries(p.logp, p.old_logp, p.advantage, weights.mask, o.clip);
+  auto loss = scaled(weighted_sum(e.loss, weights.loss), p.loss_defect);
   const c10::NoGradGuard no_grad;
-  m["actor/policy_loss_abs"] = scaled(weighted_sum(e.loss.detach().abs(), p.weights.loss), p.loss_defect);
-  add_ratio_metrics(e, p, ActorLoss::ppo, m);
+  m["actor/policy_loss_abs"] = scaled(weighted_sum(e.loss.detach().abs(), weights.loss), p.loss_defect);
+  add_ratio_metrics(e, p, o, m);
   return loss;
 }
 
@@ -160,44 +181,46 @@ at::Tensor decoupled_loss(const PolicyGradientInputs& in, const Prepared& p, con
     proximal =
         p.version.defined() ? proximal_logp(p.logp, p.old_logp, p.version, in.trained_version) : p.old_logp.detach();
   }
+  const auto& weights = p.weights(o.logp_level);
   const bool cuts = o.behaviour_weight_max > 0;
-  const auto d = decoupled_entries(p.logp, p.old_logp, proximal, p.advantage, p.weights.mask, o.clip,
+  const auto d = decoupled_entries(p.logp, p.old_logp, proximal, p.advantage, weights.mask, o.clip,
                                    cuts ? std::optional(o.behaviour_weight_max) : std::nullopt);
   // the mean over kept entries weighs as the part's valid ones: cells x entries
   const auto is_kept = d.is_kept.expand_as(p.logp);
-  const auto share = weighted_sum(is_kept.to(p.logp.scalar_type()), p.weights.metric);
-  const auto all = weighted_sum(p.weights.mask.expand_as(p.logp).to(p.logp.scalar_type()), p.weights.metric);
+  const auto share = weighted_sum(is_kept.to(p.logp.scalar_type()), weights.metric);
+  const auto all = weighted_sum(weights.mask.expand_as(p.logp).to(p.logp.scalar_type()), weights.metric);
   const auto refill = all / at::where(share > 0, share, at::ones_like(share));
   const double defect = cuts ? 1 : p.loss_defect;
-  auto loss = scaled(weighted_sum(d.ppo.loss, p.weights.loss), defect);
+  auto loss = scaled(weighted_sum(d.ppo.loss, weights.loss), defect);
   if (o.aggregation == Aggregation::mean) loss = loss * refill;
   const c10::NoGradGuard no_grad;
-  add_ratio_metrics(d.ppo, p, ActorLoss::decoupled, m);
+  add_ratio_metrics(d.ppo, p, o, m);
   m["actor/behav_clip_fraction"] = all - scaled(share, cuts ? p.count_defect : 1);
   m["actor/behav_approx_kl"] =
-      -scaled(weighted_sum(d.behaviour_log_ratio, p.weights.metric) * refill, cuts ? 1 : p.count_defect);
-  m["actor/kl_k3"] = weighted_sum((-d.ppo.log_ratio).exp() + d.ppo.log_ratio - 1, p.weights.metric);
+      -scaled(weighted_sum(d.behaviour_log_ratio, weights.metric) * refill, cuts ? 1 : p.count_defect);
+  m["actor/kl_k3"] = weighted_sum((-d.ppo.log_ratio).exp() + d.ppo.log_ratio - 1, weights.metric);
   if (p.version.defined()) {
-    m["actor/average_version"] = weighted_sum(p.version.to(p.logp.scalar_type()), p.weights.metric);
+    m["actor/average_version"] = weighted_sum(p.version.to(p.logp.scalar_type()), weights.metric);
     m["actor/current_version"] = in.trained_version.to(p.logp.scalar_type()) * all;
   }
   return loss;
 }
 
-at::Tensor vtrace_loss(const Prepared& p, Metrics& m) {
-  auto loss = weighted_sum(-p.advantage * p.logp, p.weights.loss);
+at::Tensor vtrace_loss(const Prepared& p, const PolicyGradientOptions& o, Metrics& m) {
+  const auto& weights = p.weights(o.logp_level);
+  auto loss = weighted_sum(-p.advantage * p.logp, weights.loss);
   const c10::NoGradGuard no_grad;
-  const auto log_ratio = at::where(p.weights.mask, (p.logp - p.old_logp).detach().clamp(-20, 20), 0.0);
-  m["actor/approx_kl"] = -weighted_sum(log_ratio, p.weights.metric);
-  m["actor/ratio"] = weighted_sum(log_ratio.exp(), p.weights.metric);
+  const auto log_ratio = at::where(weights.mask, (p.logp - p.old_logp).detach().clamp(-20, 20), 0.0);
+  m["actor/approx_kl"] = -weighted_sum(log_ratio, weights.metric);
+  m["actor/ratio"] = weighted_sum(log_ratio.exp(), weights.metric);
   return loss;
 }
 
 at::Tensor critic_loss(const Prepared& p, const PolicyGradientOptions& o, Metrics& m) {
   const auto entries = value_entries(p.value, p.old_value, p.returns, o.value);
-  auto loss = weighted_sum(entries, p.weights.loss);
+  auto loss = weighted_sum(entries, p.cells.loss);
   const c10::NoGradGuard no_grad;
-  const auto mean = [&p](const at::Tensor& x) { return weighted_sum(x, p.weights.metric); };
+  const auto mean = [&p](const at::Tensor& x) { return weighted_sum(x, p.cells.metric); };
   const auto error = p.returns - p.value.detach();
   m["critic/value_loss"] = loss.detach();
   if (o.value.clip > 0) m["critic/value_clip_ratio"] = mean((p.value.detach() - p.old_value).abs() > o.value.clip);
@@ -218,19 +241,19 @@ at::Tensor actor_loss(const PolicyGradientInputs& in, const Prepared& p, const P
       loss = decoupled_loss(in, p, o, m);
       break;
     case ActorLoss::vtrace:
-      loss = vtrace_loss(p, m);
+      loss = vtrace_loss(p, o, m);
       break;
   }
   // the constant 0 while only the critic learns, not the negative 0 of a product
   const auto weighted = [&in](const at::Tensor& x) { return in.policy_weight.defined() ? x * in.policy_weight : x; };
   m["actor/policy_loss"] = weighted(loss.detach());
   if (p.entropy.defined()) {
-    const auto entropy = weighted_sum(p.entropy, p.weights.metric);
+    const auto entropy = weighted_sum(p.entropy, p.weights(o.entropy_level).metric);
     m["actor/entropy_loss"] = entropy.detach();
     if (o.entropy_bonus != 0) loss = loss - o.entropy_bonus * entropy;
   }
   if (p.reference_logp.defined()) {
-    const auto kl = weighted_sum(kl_penalty(p.logp, p.reference_logp, o.kl_estimator), p.weights.metric);
+    const auto kl = weighted_sum(kl_penalty(p.logp, p.reference_logp, o.kl_estimator), p.weights(o.logp_level).metric);
     m["actor/kl_loss"] = kl.detach();
     if (o.kl_beta != 0) loss = loss + o.kl_beta * kl;
   }
@@ -287,16 +310,18 @@ PolicyGradientInputs policy_gradient_inputs(const std::map<std::string, at::Tens
   return in;
 }
 
-PolicyGradientLoss policy_gradient_loss(const PolicyGradientInputs& inputs, const PolicyGradientOptions& options) {
-  check_shapes(inputs, options);
-  auto mask = cell_mask(inputs, options);
+PolicyGradientLoss policy_gradient_loss(const PolicyGradientInputs& given, const PolicyGradientOptions& options) {
+  check_shapes(given, options);
+  auto mask = cell_mask(given, options);
+  const auto executed = executed_actions(given, options);
+  const auto inputs = executed.defined() ? of_actions(given, executed) : given;
   const auto is_finite = finite_rows(inputs);
   PolicyGradientLoss out;
   out.metrics["nonfinite_samples"] = is_finite.logical_not().logical_and(mask.any(1)).sum().to(at::kFloat);
   // on the CPU a look is free, and the usual case needs no copies
   const bool is_clean = is_finite.device().is_cpu() && is_finite.all().item<bool>();
   if (!is_clean) mask = mask.logical_and(is_finite.unsqueeze(1));
-  const auto prepared = prepare(is_clean ? inputs : without_rows(inputs, is_finite), options, mask);
+  const auto prepared = prepare(is_clean ? inputs : without_rows(inputs, is_finite), options, mask, executed);
   out.loss = actor_loss(inputs, prepared, options, out.metrics);
   if (prepared.value.defined()) out.loss = out.loss + options.value_coef * critic_loss(prepared, options, out.metrics);
   out.metrics["actor/total_loss"] = out.loss.detach();

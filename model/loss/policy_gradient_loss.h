@@ -39,8 +39,8 @@ struct PolicyGradientOptions {
   Aggregation aggregation = Aggregation::mean;
   /// control steps of the longest episode, for aggregation trajectory
   std::int64_t max_episode_steps = 0;
-  /// Reproduces RLinf's actor loss where it forgets to broadcast the mask: entries finer than a cell are summed over
-  /// the cell.
+  /// Reproduces RLinf's actor loss: with one reward a chunk, actions that were not executed count like the others, and
+  /// where it forgets to broadcast the mask entries finer than a cell are summed over the cell.
   bool parity = false;
 };
 
@@ -70,7 +70,8 @@ struct PolicyGradientInputs {
   at::Tensor returns;
   /// [N,V], the value at collection; with value and a value clip
   at::Tensor old_value;
-  /// [N,K] bool, optional: every action counts
+  /// [N,K] bool, executed actions; [N,1] with one reward a chunk: rows, all of whose actions were executed. Optional:
+  /// every action
   at::Tensor mask;
   /// [N,1], counted control steps of the row's trajectory; for aggregation trajectory
   at::Tensor valid_steps;
@@ -101,6 +102,8 @@ struct PolicyGradientLoss {
 ///        ranks of the loss, of each gradient and of each metric is the masked mean over the whole mini-batch, whatever
 ///        the parts' valid counts are. The decoupled loss divides by kept entries: a part's mean over its kept entries
 ///        weighs as its valid ones.
+/// Mask:  log-probabilities and entropies of actions that were not executed have no part in sums over a chunk, and an
+///        entry of such an action has none in its cell's mean.
 /// Rows:  a row with a number that is not finite (log-probability, advantage, value, return) is masked, whatever its
 ///        values; metric nonfinite_samples counts them in this micro-batch. It stays in the counts of `scale`.
 /// Metrics: actor/policy_loss, policy_loss_abs, ratio, ratio_abs, clipped_ratio, dual_cliped_ratio, approx_kl (-mean

@@ -15,24 +15,36 @@ double scalar_or(const at::Tensor& x, std::int64_t index, double fallback) {
 
 const float* data_of(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; }
 
-/// Weight of every cell in the metrics and in the loss, [rows * cells] (make_cell_weights).
+/// Weight of every cell in the metrics and in the loss, [rows * cells] (make_cell_weights), and what of it was
+/// executed.
 struct Cells {
   std::int64_t rows = 0, count = 0;  ///< cells of a row: K, or 1 with rewards of whole chunks
+  std::int64_t chunk = 1;            ///< K
   std::vector<float> metric, loss;
+  /// Executed actions of every cell.
+  std::vector<std::int64_t> actions;
+  /// [rows * K]; null: every action of a cell that counts.
+  const bool* executed = nullptr;
 };
 
 Cells count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o) {
-  Cells cells{in.logp.size(0), o.reward_per_action ? o.chunk : 1, {}, {}};
+  Cells cells{in.logp.size(0), o.reward_per_action ? o.chunk : 1, o.chunk, {}, {}, {}};
   const auto total = static_cast<std::size_t>(cells.rows * cells.count);
   std::vector<bool> is_valid(total, true);
+  cells.actions.assign(total, o.chunk / cells.count);
   if (in.mask.defined()) {
     const std::int64_t width = in.mask.size(1);
     TORCH_CHECK(in.mask.dim() == 2 && in.mask.size(0) == cells.rows && (width == o.chunk || width == cells.count),
                 "the mask has shape ", in.mask.sizes(), "; it must be [", cells.rows, ", ", o.chunk, "]");
     const bool* mask = in.mask.const_data_ptr<bool>();
+    const bool has_actions = width == o.chunk && o.chunk > 1;
+    if (has_actions) cells.executed = mask;
     const std::int64_t per_cell = width / cells.count;
-    for (std::size_t c = 0; c < total; ++c, mask += per_cell)
-      is_valid[c] = std::any_of(mask, mask + per_cell, [](bool b) { return b; });
+    for (std::size_t c = 0; c < total; ++c, mask += per_cell) {
+      const auto counted = std::count(mask, mask + per_cell, true);
+      is_valid[c] = counted > 0;
+      if (has_actions) cells.actions[c] = counted;
+    }
   }
   const auto valid = std::count(is_valid.begin(), is_valid.end(), true);
   const double mean = 1.0 / static_cast<double>(std::max<std::int64_t>(1, valid));
@@ -54,21 +66,65 @@ Cells count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o
   return cells;
 }
 
-/// How the L numbers of a row are grouped: entry e is the sum of `width` neighbours, and belongs to cell e /
-/// entries_per_cell.
-struct Entries {
-  std::int64_t count = 1, width = 1;
-  Entries(std::int64_t l, std::int64_t chunk, Granularity level) {
-    count = level == Granularity::chunk ? 1 : level == Granularity::action ? chunk : l;
-    width = l / count;
-  }
-};
-
 double sum_of(const float* x, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
   return sum;
 }
+
+/// How the L numbers of a row are grouped: entry e is the sum of those of `width` neighbours that belong to executed
+/// actions. Several entries of a cell share its weight, as far as they were executed.
+class Entries {
+ public:
+  Entries(std::int64_t l, const Cells& cells, Granularity level)
+      : count(level == Granularity::chunk    ? 1
+              : level == Granularity::action ? cells.chunk
+                                             : l),
+        width(l / count),
+        cells_(cells),
+        per_action_(l / cells.chunk) {}
+
+  const std::int64_t count, width;
+
+  /// Calls f(first number, numbers) for each stretch of an entry's numbers that was executed.
+  template <class F>
+  void for_executed(std::int64_t row, std::int64_t entry, const F& f) const {
+    const std::int64_t first = row * count * width + entry * width;
+    const bool* executed = cells_.executed == nullptr ? nullptr : cells_.executed + row * cells_.chunk;
+    if (executed == nullptr) {
+      f(first, width);
+    } else if (width <= per_action_) {
+      if (executed[entry * width / per_action_]) f(first, width);
+    } else {
+      for (std::int64_t a = 0; a < cells_.chunk; ++a) {
+        if (executed[a]) f(first + a * per_action_, per_action_);
+      }
+    }
+  }
+  double sum(const float* x, std::int64_t row, std::int64_t entry) const {
+    double sum = 0;
+    for_executed(row, entry, [&](std::int64_t first, std::int64_t n) { sum += sum_of(x + first, n); });
+    return sum;
+  }
+  bool is_executed(std::int64_t row, std::int64_t entry) const {
+    bool any = false;
+    for_executed(row, entry, [&any](std::int64_t, std::int64_t) { any = true; });
+    return any;
+  }
+  /// 1 / entries that share a cell's weight; 1 where an entry is as wide as a cell, or wider.
+  float share(std::int64_t cell) const {
+    if (count <= cells_.count) return 1.0f;
+    return 1.0f / static_cast<float>(cells_.actions[static_cast<std::size_t>(cell)] * (count / cells_.chunk));
+  }
+  /// `value` to an entry's executed numbers.
+  void fill(float* x, std::int64_t row, std::int64_t entry, float value) const {
+    for_executed(row, entry, [&](std::int64_t first, std::int64_t n) { std::fill_n(x + first, n, value); });
+  }
+
+ private:
+  const Cells& cells_;
+  const std::int64_t per_action_;
+};
 
 struct ActorSums {
   double loss = 0, loss_abs = 0, ratio = 0, ratio_abs = 0, clipped = 0, dual = 0, log_ratio = 0, k3 = 0,
@@ -111,27 +167,28 @@ float actor_entry(float difference, float advantage, const PpoClip& clip, float 
 
 ActorSums actor_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells,
                          float factor, const at::Tensor& target) {
-  const std::int64_t l = in.logp.size(1);
-  const Entries entries(l, o.chunk, o.logp_level);
+  const Entries entries(in.logp.size(1), cells, o.logp_level);
   TORCH_CHECK(entries.count % cells.count == 0, "log-probabilities of whole chunks do not fit rewards of actions");
   const std::int64_t per_cell = entries.count / cells.count;
-  const float share = 1.0f / static_cast<float>(per_cell);
   const float* logp = data_of(in.logp);
   const float* old_logp = data_of(in.old_logp);
   const float* advantage = data_of(in.advantage);
   float* out = target.data_ptr<float>();
+  std::fill_n(out, target.numel(), 0.0f);
   ActorSums sums;
-  for (std::int64_t e = 0; e < cells.rows * entries.count; ++e) {
-    const auto cell = static_cast<std::size_t>(e / per_cell);
-    float slope = 0;
-    if (cells.metric[cell] != 0) {
+  for (std::int64_t c = 0; c < cells.rows * cells.count; ++c) {
+    const auto cell = static_cast<std::size_t>(c);
+    if (cells.metric[cell] == 0) continue;
+    const std::int64_t row = c / cells.count, first = c % cells.count * per_cell;
+    const float share = entries.share(c);
+    for (std::int64_t e = first; e < first + per_cell; ++e) {
+      if (!entries.is_executed(row, e)) continue;
       // f64: log-probabilities of many numbers are large, and their difference small
-      const auto difference = static_cast<float>(sum_of(logp + e * entries.width, entries.width) -
-                                                 sum_of(old_logp + e * entries.width, entries.width));
-      slope = factor * actor_entry(difference, advantage[cell], o.clip, cells.loss[cell] * share,
-                                   cells.metric[cell] * share, sums);
+      const auto difference = static_cast<float>(entries.sum(logp, row, e) - entries.sum(old_logp, row, e));
+      const float slope =
+          actor_entry(difference, advantage[cell], o.clip, cells.loss[cell] * share, cells.metric[cell] * share, sums);
+      entries.fill(out, row, e, factor * slope);
     }
-    std::fill_n(out + e * entries.width, entries.width, slope);
   }
   return sums;
 }
@@ -139,22 +196,22 @@ ActorSums actor_gradient(const PolicyGradientInputs& in, const PolicyGradientOpt
 /// Mean entropy; its gradient is the same for all numbers of an entry.
 double entropy_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells,
                         float factor, const at::Tensor& target) {
-  const Entries entries(in.entropy.size(1), o.chunk, o.entropy_level);
+  const Entries entries(in.entropy.size(1), cells, o.entropy_level);
   const float* entropy = data_of(in.entropy);
   float* out = target.data_ptr<float>();
+  std::fill_n(out, target.numel(), 0.0f);
   double mean = 0;
-  for (std::int64_t e = 0; e < cells.rows * entries.count; ++e) {
-    const std::int64_t row = e / entries.count, in_row = e % entries.count;
-    float weight = 0;
-    if (entries.count >= cells.count) {
-      const std::int64_t per_cell = entries.count / cells.count;
-      weight =
-          cells.metric[static_cast<std::size_t>(row * cells.count + in_row / per_cell)] / static_cast<float>(per_cell);
-    } else {  // coarser than a cell: it counts once for each
-      weight = static_cast<float>(sum_of(cells.metric.data() + row * cells.count, cells.count));
+  const bool is_coarse = entries.count < cells.count;  // than a cell: it counts once for each
+  const std::int64_t per_cell = is_coarse ? 1 : entries.count / cells.count;
+  for (std::int64_t row = 0; row < cells.rows; ++row) {
+    for (std::int64_t e = 0; e < entries.count; ++e) {
+      const std::int64_t cell = row * cells.count + (is_coarse ? 0 : e / per_cell);
+      const float* const metric = cells.metric.data() + cell;
+      const float weight = is_coarse ? static_cast<float>(sum_of(metric, cells.count)) : *metric;
+      if (weight == 0) continue;
+      mean += static_cast<double>(weight * entries.share(cell)) * entries.sum(entropy, row, e);
+      entries.fill(out, row, e, factor * weight * entries.share(cell));
     }
-    mean += static_cast<double>(weight) * sum_of(entropy + e * entries.width, entries.width);
-    std::fill_n(out + e * entries.width, entries.width, factor * weight);
   }
   return mean;
 }

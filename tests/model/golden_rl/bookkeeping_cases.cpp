@@ -166,6 +166,7 @@ void check_pipeline(const RlCase& golden, const RlVariant& v) {
   auto job = recorded_job(rewards.sizes(), "episode");
   job.env.group_size = v.config.at("group_size").get<std::int64_t>();
   job.algorithm.name = Algorithm::grpo;
+  job.algorithm.parity = true;  // one reward a chunk: actions behind an end count too
   auto& c = job.algorithm.policy_gradient;
   c.logprob_level = want_mask.size(2) == chunk && chunk > 1 ? Granularity::action : Granularity::chunk;
   c.reward_level = enum_name(c.logprob_level);

@@ -67,13 +67,16 @@ bool rules_agree(const RlVariant& v, const PolicyGradientOptions& o) {
   return !is_masked(v) || o.logp_level == (o.reward_per_action ? Granularity::action : Granularity::chunk);
 }
 
+/// The mask of a row that has one reward, without that of its actions, which the reference drops.
+at::Tensor row_mask(const at::Tensor& mask_NK) { return mask_NK.to(at::kBool).any(1, /*keepdim=*/true); }
+
 PolicyGradientInputs inputs_of(const RlCase& golden, const RlVariant& v) {
   PolicyGradientInputs in;
   in.logp = leaf(golden.in("logprobs"));
   in.old_logp = golden.in("old_logprobs");
   in.advantage = golden.in(is_per_action(v) ? "adv_k" : "adv_1");
   in.valid_steps = golden.in("n_valid");
-  if (is_masked(v)) in.mask = golden.in("mask_k");
+  if (is_masked(v)) in.mask = is_per_action(v) ? golden.in("mask_k") : row_mask(golden.in("mask_k"));
   if (v.config.contains("versions")) {
     in.version = golden.tensor(v.config.at("versions").get<std::string>());
     in.trained_version = at::full({}, v.config.at("current_version").get<double>());

@@ -159,7 +159,8 @@ TEST(PolicyGradientLossTest, EntropyOfChunksWeighsRowsByTheirValidActions) {
   auto o = make_options();
   o.entropy_level = Granularity::chunk;
   const auto per_row = in.mask.sum(1).to(at::kDouble);
-  const double want = ((in.entropy.sum(1) * per_row).sum() / per_row.sum()).item<double>();
+  const auto executed = in.entropy * in.mask.repeat_interleave(kWidth, 1);
+  const double want = ((executed.sum(1) * per_row).sum() / per_row.sum()).item<double>();
   EXPECT_NEAR(policy_gradient_loss(in, o).metrics.at("actor/entropy_loss").item<double>(), want, 1e-6);
 }
 
