@@ -78,6 +78,27 @@ void validate_rollout(const JobConfig& job, Rules& rules) {
       {"env.num_envs", "rollout.steps", "rollout.epochs"});
 }
 
+/// V-trace makes weights, targets and advantages once an iteration, for the policy that the iteration begins with.
+void validate_vtrace(const JobConfig& job, Rules& rules) {
+  const PolicyGradientConfig& pg = job.algorithm.policy_gradient;
+  const std::string prefix = "algorithm.policy_gradient.";
+  rules.require(pg.reward_level == "chunk" || job.env.chunk == 1, prefix + "reward_level",
+                "vtrace weighs whole policy calls; wants chunk", {"algorithm.name", "env.chunk"});
+  rules.require(pg.update_epochs == 1, prefix + "update_epochs",
+                fmt::format("is {}; importance weights of vtrace hold for one pass over an iteration's samples: 1",
+                            pg.update_epochs),
+                {"algorithm.name"});
+  rules.require(pg.advantage_norm == "none", prefix + "advantage_norm",
+                fmt::format("is {}, which subtracts a mean; advantages of vtrace hold importance weights, under which "
+                            "their mean is no baseline: none",
+                            pg.advantage_norm),
+                {"algorithm.name"});
+  rules.require(
+      pg.target_kl == 0, prefix + "target_kl",
+      fmt::format("is {}; it leaves out an iteration's further passes, and vtrace takes one: 0", pg.target_kl),
+      {"algorithm.name"});
+}
+
 void validate_policy_gradient(const JobConfig& job, Rules& rules) {
   const AlgorithmTraits traits = job.algorithm.traits();
   const std::string_view name = enum_name(job.algorithm.name);
@@ -103,9 +124,7 @@ void validate_policy_gradient(const JobConfig& job, Rules& rules) {
                             "vtrace, or staleness 0",
                             job.rollout.staleness, name),
                 {"algorithm.name"});
-  rules.require(traits.advantages != AdvantageSource::trace || pg.reward_level == "chunk" || job.env.chunk == 1,
-                prefix + "reward_level", "vtrace weighs whole policy calls; wants chunk",
-                {"algorithm.name", "env.chunk"});
+  if (traits.advantages == AdvantageSource::trace) validate_vtrace(job, rules);
 }
 
 void validate_soft_actor_critic(const JobConfig& job, Rules& rules) {

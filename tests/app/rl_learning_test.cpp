@@ -22,5 +22,10 @@ TEST_F(RlLearningTest, AsynchronousPpoSolvesCartPoleOnAScriptedSchedule) {
   EXPECT_GT(learnt("runs", {"rl_cartpole_async", "algorithm.deterministic=true"}, "eval/return"), 475);
 }
 
+TEST_F(RlLearningTest, VtraceSolvesCartPoleOnAScriptedSchedule) {
+  EXPECT_GT(learnt("runs", {"rl_cartpole_vtrace", "algorithm.deterministic=true"}, "eval/return"), 475);
+  EXPECT_LE(curve("runs", "env/total_steps").rbegin()->second, 200'000);
+}
+
 }  // namespace
 }  // namespace troupe::app

@@ -198,7 +198,7 @@ TEST(ErrorMessagesTest, AnUnknownRecipeListsThoseThereAreNearestFirst) {
                                      nearest);
   }
   const std::string all = load_job("quickstart", {}).errors.at(0);
-  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1 + 22) << "one a line: " << all;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1 + 23) << "one a line: " << all;
   EXPECT_TRUE(contains(all, "\n        quickstart:rl\n        quickstart:sft\n"));
 }
 

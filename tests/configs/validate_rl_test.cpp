@@ -83,6 +83,23 @@ INSTANTIATE_TEST_SUITE_P(
     broken_name);
 
 INSTANTIATE_TEST_SUITE_P(
+    Vtrace, ValidateRlTest,
+    ::testing::Values(
+        Broken{"TakesOnePass",
+               {"algorithm.name=vtrace", "algorithm.policy_gradient.advantage_norm=none"},
+               "algorithm.policy_gradient.update_epochs: is 10; importance weights of vtrace hold for one pass over an "
+               "iteration's samples: 1"},
+        Broken{"SubtractsNoMean",
+               {"algorithm.name=vtrace", "algorithm.policy_gradient.update_epochs=1"},
+               "algorithm.policy_gradient.advantage_norm: is minibatch, which subtracts a mean"},
+        Broken{"HasNoFurtherPasses",
+               {"algorithm.name=vtrace", "algorithm.policy_gradient.update_epochs=1",
+                "algorithm.policy_gradient.advantage_norm=none", "algorithm.policy_gradient.target_kl=0.05"},
+               "algorithm.policy_gradient.target_kl: is 0.05; it leaves out an iteration's further passes, and vtrace "
+               "takes one: 0"}),
+    broken_name);
+
+INSTANTIATE_TEST_SUITE_P(
     Policies, ValidateRlTest,
     ::testing::Values(
         Broken{"FlowNoiseIsJoint",

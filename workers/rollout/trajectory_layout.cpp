@@ -30,6 +30,14 @@ class FieldPlacer {
   std::int64_t end_ = 0;
 };
 
+/// Whether the learner values observations at which episodes ended: replay's targets need them, and V-trace bootstraps
+/// with the critic of today.
+bool keeps_final_observations(const JobConfig& job) {
+  if (is_off_policy(job)) return true;
+  return job.algorithm.traits().advantages == AdvantageSource::trace && job.env.reset_mode == "auto" &&
+         job.algorithm.policy_gradient.bootstrap != "never";
+}
+
 }  // namespace
 
 TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spec, const PolicyNet& net) {
@@ -40,7 +48,7 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
   const std::int64_t T = layout.calls = rl.calls, n = layout.rows = rl.rows, K = layout.chunk = rl.chunk;
   const std::int64_t D = layout.state_dim = policy->state_dim, A = layout.action_dim = policy->action_dim;
   const std::int64_t L = layout.logp_width = net.logp_width(), V = layout.value_width = net.value_width();
-  const bool off_policy = is_off_policy(job);
+  const bool keeps_finals = keeps_final_observations(job);
 
   FieldPlacer fields;
   layout.head = fields.place("head", RecordType::i64, {8});
@@ -71,9 +79,9 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
   layout.done = fields.place("done", RecordType::u8, {T, n});
   layout.lost = fields.place("lost", RecordType::u8, {T, n});
   layout.final_value = fields.place_if(V > 0, "final_value", RecordType::f32, {T, n, V});
-  layout.final_state = fields.place_if(off_policy && D > 0, "final_state", RecordType::f32, {T, n, D});
+  layout.final_state = fields.place_if(keeps_finals && D > 0, "final_state", RecordType::f32, {T, n, D});
   for (const auto& image : policy->images) {
-    if (!off_policy) break;
+    if (!keeps_finals) break;
     layout.final_images.push_back(
         fields.place("final_image." + image.name, type_of(image), {T, n, image.height, image.width, image.channels}));
   }

@@ -91,9 +91,10 @@ struct TrajectoryLayout {
   RecordField lost;
   /// f32 [T,n,V]: of the observation at which the episode ended, where done.
   RecordField final_value;
-  /// f32 [T,n,D]: that observation, where done; off-policy only.
+  /// f32 [T,n,D]: that observation, where done; only where the learner values it: off-policy, and with vtrace in reset
+  /// mode auto.
   RecordField final_state;
-  /// u8 or f32 [T,n,H,W,C] each, where done; off-policy only.
+  /// u8 or f32 [T,n,H,W,C] each, where done; as final_state.
   std::vector<RecordField> final_images;
   /// u8 [T,n]: an episode's record follows. As done, and, where episodes end with the rollout (reset modes episode
   /// and fixed), in the last step of every row that had none.

@@ -61,8 +61,8 @@ class TrajectoryWriter {
   /// What call `call` brought: rewards, flags, counts; records of episodes that ended in it. A lost row (its
   /// environment failed) leaves no record and is not counted.
   void transition(TrajectoryView item, std::int64_t call, const BlockView& from, BlockHistory& history) const;
-  /// The observations at which episodes ended in call `call`, into `finals`, scaled; with an off-policy algorithm
-  /// into the item too. Lost rows are left out.
+  /// The observations at which episodes ended in call `call`, into `finals`, scaled; into the item
+  /// too where it holds them. Lost rows are left out.
   void finals(TrajectoryView item, std::int64_t call, const BlockView& from, const StateScale& scale,
               FinalRows& finals) const;
   /// After the last call: in reset modes episode and fixed a record for every row whose episode has not ended,

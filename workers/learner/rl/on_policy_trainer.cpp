@@ -12,6 +12,7 @@
 #include "model/loss/policy_gradient_loss.h"
 #include "model/policy/flow_step.h"
 #include "workers/learner/rl/initial_policy.h"
+#include "workers/learner/rl/present_critic.h"
 #include "workers/rollout/trainer_state.h"
 
 namespace troupe::workers {
@@ -47,7 +48,7 @@ std::string OnPolicyTrainer::state() const {
       .text();
 }
 
-Result<RowInputs> OnPolicyTrainer::row_inputs(std::int64_t step, const RolloutBatch& batch) {
+Result<RowInputs> OnPolicyTrainer::row_inputs(std::int64_t step, RolloutBatch& batch) {
   RowInputs inputs{.reward = statistics_.scale_reward(batch.reward), .trained_version = step + 1};
   const bool weighs = setup_.config.algorithm.traits().advantages == AdvantageSource::trace;
   if (!weighs && reference_.empty()) return inputs;
@@ -55,6 +56,7 @@ Result<RowInputs> OnPolicyTrainer::row_inputs(std::int64_t step, const RolloutBa
   if (weighs) {
     TROUPE_ASSIGN(const auto views, session_.engine->gather_views(agent_.policy->acting_units()));
     inputs.current_logp = agent_.policy->logp(views, stored);
+    value_again(batch, *agent_.policy, views);
   }
   if (!reference_.empty()) inputs.reference_logp = agent_.policy->logp(reference_, stored);
   return inputs;
@@ -84,7 +86,7 @@ Result<RolloutRows> OnPolicyTrainer::collect(std::int64_t step, StepOutcome& out
   outcome.metrics["env/total_steps"] = static_cast<double>(env_steps_);
   TROUPE_TRY(statistics_.merge(collector_.layout(), items, step * shape.items_per_step(), shape.items_per_step(),
                                *session_.group));
-  const RolloutBatch batch = make_rollout_batch(collector_.layout(), *agent_.policy, agent_.shape, items);
+  RolloutBatch batch = make_rollout_batch(collector_.layout(), *agent_.policy, agent_.shape, items);
   TROUPE_ASSIGN(const RowInputs inputs, row_inputs(step, batch));
   RolloutRows rows = make_rollout_rows(setup_.config, batch, inputs);
   TROUPE_TRY(describe_rollout(rows, batch, outcome));

@@ -47,8 +47,9 @@ class OnPolicyTrainer final : public RlTrainer {
   /// Takes the iteration's rounds, merges their statistics and computes advantages. Rewards are scaled with
   /// statistics that these items are part of.
   Result<RolloutRows> collect(std::int64_t step, StepOutcome& outcome);
-  /// Scaled rewards; with vtrace the log-probabilities of the present weights, with kl_beta those of the reference.
-  Result<RowInputs> row_inputs(std::int64_t step, const RolloutBatch& batch);
+  /// Scaled rewards; with vtrace the log-probabilities of the present weights, whose critic judges the batch again;
+  /// with kl_beta those of the reference.
+  Result<RowInputs> row_inputs(std::int64_t step, RolloutBatch& batch);
   /// (A - mean) / deviation over this rank or all (advantage_norm local, global); nothing with grpo or minibatch.
   Result<void> normalise_advantages(RolloutRows& rows) const;
   /// Adds rollout/advantages_*, returns_mean and rewards, over the cells that count on all ranks.

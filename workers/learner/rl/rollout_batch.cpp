@@ -58,6 +58,13 @@ RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet&
   batch.logp = side_by_side(layout.logp, items);
   batch.value = side_by_side(layout.value, items);
   batch.final_value = side_by_side(layout.final_value, items);
+  if (layout.final_state.is_present()) {
+    batch.final_observation[rl_keys::kState] = side_by_side(layout.final_state, items);
+  }
+  for (std::size_t i = 0; i < layout.final_images.size(); ++i) {
+    batch.final_observation[rl_keys::kImagePrefix + shape.images.at(i).name] =
+        side_by_side(layout.final_images[i], items);
+  }
   for (std::size_t i = 0; i < layout.extras.size(); ++i)
     batch.extras[net.extras().at(i).name] = side_by_side(layout.extras[i], items);
   batch.version = side_by_side(layout.version, items);

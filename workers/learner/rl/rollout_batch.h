@@ -27,6 +27,9 @@ struct RolloutBatch {
   at::Tensor value;
   /// [T,B,V]: value of the observation at which an episode ended, 0 elsewhere; undefined without a critic.
   at::Tensor final_value;
+  /// [T,B,...] by rl_keys names: the observation at which an episode ended, 0 elsewhere; empty where items do not hold
+  /// it.
+  Batch final_observation;
   /// [T,B,...] by PolicyNet's names.
   std::map<std::string, at::Tensor> extras;
   /// i64 [T,B]: of the weights that acted.

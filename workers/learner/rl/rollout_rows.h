@@ -38,7 +38,8 @@ struct RowInputs {
 /// Advantages and returns by the job's algorithm, masks, and everything else the loss reads, flattened. Advantages
 /// are not normalised yet.
 ///     ppo, decoupled_ppo   GAE (Schulman et al. 2016, arXiv 1506.02438, eq. 16) with the values of collection time
-///     vtrace               V-trace with bars rho_bar, c_bar (Espeholt et al. 2018, arXiv 1802.01561, eq. 1)
+///     vtrace               V-trace with bars rho_bar, c_bar (Espeholt et al. 2018, arXiv 1802.01561, eq. 1), with the
+///                          batch's values: those of the present critic (value_again)
 ///     grpo                 (R - mean) / deviation of the episode returns R of a group of env.group_size
 /// With reset mode auto the final observation's value is added to the reward at the ends that algorithm.bootstrap
 /// says. A lost row ends its trajectory and has no part in the loss; with grpo its group has none. Actions past

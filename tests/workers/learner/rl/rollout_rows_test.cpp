@@ -263,6 +263,26 @@ TEST_F(PlayedPartTest, DiscountsCountThePlayedActionsAlone) {
   }
 }
 
+TEST_F(PlayedPartTest, LogProbabilitiesOfWhatIsNotPlayedChangeNoBit) {
+  for (const auto algorithm : {Algorithm::ppo, Algorithm::grpo, Algorithm::decoupled_ppo, Algorithm::vtrace}) {
+    JobConfig job = job_of(algorithm);
+    if (algorithm == Algorithm::grpo) job.env.group_size = 2;
+    ItemBuilder built = item(job);
+    const auto rows_of = [&](float shift) {
+      RolloutBatch batch = batch_of(job, {&built});
+      const at::Tensor current = batch.logp.flatten(0, 1) + 0.1;
+      batch.logp = batch.logp + shift * batch.mask.logical_not();
+      return make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = current}).rows;
+    };
+    Batch rows = rows_of(1), want = rows_of(0);
+    EXPECT_EQ(rows.at(rl_keys::kMask).sum().item<std::int64_t>(), 4 * 2);
+    for (const auto& [key, tensor] : want) {
+      if (key == rl_keys::kOldLogp) continue;
+      EXPECT_TRUE(rows.at(key).equal(tensor)) << enum_name(algorithm) << " " << key;
+    }
+  }
+}
+
 TEST_F(PlayedPartTest, AdvantagesPerActionPassOverWhatIsNotPlayed) {
   JobConfig job = job_of(Algorithm::ppo);
   job.algorithm.policy_gradient.reward_level = "action";
