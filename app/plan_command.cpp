@@ -9,6 +9,7 @@
 #include "app/job_setup.h"
 #include "app/preflight.h"
 #include "app/product_rates.h"
+#include "app/step_times.h"
 #include "base/durable_file.h"
 #include "configs/schema_export.h"
 #include "placement/pretend.h"
@@ -97,6 +98,10 @@ int plan_command(const PlanOptions& options) {
     return kOk;
   }
   fmt::print("{}{}", to_table(plan, config->job), to_text(predicted));
+  if (config->job.job.kind == JobKind::rl) {
+    const bool is_here = options.pretend.empty();
+    fmt::print("{}", item_line(config->job, is_here, is_here ? kept_step_time(config->job) : std::nullopt));
+  }
   if (options.show_config) {
     fmt::print("{}", config->resolved_yaml);
   } else {

@@ -1,17 +1,13 @@
 #include "app/product_rates.h"
 
 #include <fmt/format.h>
-#include <torch/headeronly/version.h>
 
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
-#include "base/cache_home.h"
-#include "base/durable_file.h"
-#include "base/file_io.h"
+#include "app/machine_cache.h"
 #include "base/log.h"
 #include "kernels/product.h"
 #include "kernels/product_rates.h"
@@ -24,18 +20,6 @@ namespace troupe::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// What the rates depend on: the processor as /proc/cpuinfo names it (model and features) and the library.
-std::string machine_text() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string text = fmt::format("LibTorch {}", TORCH_VERSION);
-  for (std::string line; std::getline(info, line) && !line.empty();) {
-    for (const char* key : {"model name", "model\t", "flags"}) {
-      if (line.starts_with(key)) text += fmt::format("; {}", line.substr(line.find(':') + 1));
-    }
-  }
-  return text;
-}
 
 std::string dtype_name(std::size_t place) { return place == 0 ? "f32" : "bf16"; }
 
@@ -73,24 +57,13 @@ std::optional<CoreRates> core_rates_from(const Json& kept, int threads) {
 /// measured when it is asked for.
 class MachineRates {
  public:
-  MachineRates() {
-    const std::string home = cache_home();
-    if (!home.empty()) folder_ = home + "/troupe";
-    const auto text = folder_.empty() ? Result<std::string>(std::string()) : read_file(path());
-    auto kept = text ? Json::parse(*text, nullptr, /*allow_exceptions=*/false) : Json();
-    if (kept.is_object() && kept.value("machine", "") == machine_text())
-      kept_ = std::move(kept);
-    else
-      kept_ = {{"machine", machine_text()}};
-  }
-
   ProductRates products() {
     ProductRates rates{.has_tiles = has_bf16_tiles()};
     const auto native = kept_.find("native"), widened = kept_.find("widened");
     if (native == kept_.end() || widened == kept_.end() || !native->is_number() || !widened->is_number()) {
       const auto measured = measure_product_rates();
       kept_["native"] = measured.native, kept_["widened"] = measured.widened;
-      keep();
+      cache_.keep();
     }
     rates.native = kept_["native"], rates.widened = kept_["widened"];
     return rates;
@@ -104,21 +77,13 @@ class MachineRates {
     log::info("measuring what this machine's kernels cost, once; takes five to ten seconds");
     const CoreRates rates = measure_core_rates(threads);
     kept_["cores"] = core_rates_json(rates);
-    keep();
+    cache_.keep();
     return rates;
   }
 
  private:
-  std::string path() const { return folder_ + "/product_rates.json"; }
-  void keep() const {
-    if (folder_.empty()) return;
-    auto written = make_folders_durably(folder_);
-    if (written) written = write_file_durably(path(), kept_.dump(2) + "\n");
-    if (!written) log::warn("this machine's rates are not kept: {}", written.error().message());
-  }
-
-  std::string folder_;
-  Json kept_;
+  MachineCache cache_{"product_rates.json"};
+  Json& kept_ = cache_.values();
 };
 
 MachineRates& machine_rates() {

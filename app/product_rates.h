@@ -7,7 +7,7 @@
 namespace troupe::app {
 
 /// Gives a cluster that this machine plans for the rates of its bf16 products, where the job has any: from the user's
-/// cache (CACHE/troupe/product_rates.json, base/cache_home.h) when they were measured there with this processor and
+/// cache (app/machine_cache.h) when they were measured there with this processor and
 /// this LibTorch, else measured now, which takes about 0.2 s, and kept there. Where the cache cannot be written a line
 /// in the log says so. Once a process.
 void add_product_rates(ClusterSnapshot& cluster, const JobConfig& job);

@@ -24,13 +24,14 @@
 #include "app/preflight.h"
 #include "app/product_rates.h"
 #include "app/profile.h"
+#include "app/run_sinks.h"
+#include "app/step_times.h"
 #include "base/clock.h"
 #include "base/descriptor_limit.h"
 #include "base/durable_file.h"
 #include "base/file_io.h"
 #include "base/ids.h"
 #include "base/log.h"
-#include "base/tensorboard.h"
 #include "comm/channel/arena_desk.h"
 #include "comm/control/curve_keys.h"
 #include "comm/control/endpoint.h"
@@ -49,17 +50,6 @@
 namespace troupe::app {
 
 namespace {
-Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job, const RunDirectory& run) {
-  std::vector<std::unique_ptr<MetricSink>> sinks;
-  for (const std::string& name : job.metrics.sinks) {
-    auto sink = name == "jsonl" ? make_jsonl_sink(run.path("metrics.jsonl"))
-                : name == "csv" ? make_csv_sink(run.path("metrics.csv"))
-                                : make_tensorboard_sink(run.path("tb"));
-    if (!sink) return sink.error();
-    sinks.push_back(std::move(*sink));
-  }
-  return sinks;
-}
 
 constexpr std::size_t kDescriptors = 16'384;  // a node's connection takes three (docs/wire.md#the-front)
 constexpr const char* kDidNotStart = "the job did not start: `troupe run` says why";
@@ -378,6 +368,7 @@ class RunSession {
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
     remove_session_files(run_);
     if (profile_) profile_->finish();
+    if (options_.listen.empty()) keep_step_time(job_, service_->policy_step_seconds());  // no other machine took part
     const auto say = [this](const std::string& line) { console_->line(Severity::info, line); };
     FinalReport report = final_report(
         {.service = *service_, .job = job_, .directory = run_, .say = say, .progress = evaluation_progress()}, code,

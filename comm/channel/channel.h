@@ -72,12 +72,15 @@ struct ChannelStats {
 /// the IoLoop and never on the loop's thread.
 class ChannelConsumer {
  public:
-  /// Either may be empty. They are moved in at opening and cannot be changed.
+  /// Each may be empty. They are moved in at opening and cannot be changed.
   struct Callbacks {
     /// A producer dialled in and is ready for credits; `capacity` is how many it wants at a time.
     std::function<void(const std::string& producer, std::uint32_t capacity)> on_producer;
     /// A slot was filled (or declared void). The slot belongs to the consumer until it grants or releases it.
     std::function<void(const std::string& producer, const Item& item)> on_item;
+    /// A producer has gone on with the item of a credit (ChannelProducer::progress). Not checked against the grant, and
+    /// lost with a connection; never after the item.
+    std::function<void(const std::string& producer, const Credit& credit)> on_progress = {};
   };
   virtual ~ChannelConsumer() = default;
   /// The one it was opened with.
@@ -111,7 +114,8 @@ class ChannelConsumer {
   virtual ChannelStats stats() const = 0;
 };
 
-/// Producer end. next_credit() is called by one thread at a time; slot() and send() by any, for credits in hand.
+/// Producer end. next_credit() is called by one thread at a time; slot(), send() and progress() by any, for credits in
+/// hand.
 class ChannelProducer {
  public:
   /// Says goodbye to the consumer. Not on the loop's thread, and not while another thread is in next_credit().
@@ -127,6 +131,9 @@ class ChannelProducer {
   /// The item's xxh3 must be XXH3-64 of the first item.bytes bytes: the consumer compares it and takes a difference
   /// for damage. After success the slot must not be touched.
   virtual Result<void> send(const Item& item) = 0;
+  /// Tells the consumer that the item of `credit`, which takes long, has gone on: a message on shm and zmq, so not
+  /// more often than about once a second. Not after send(). A consumer that is gone hears nothing.
+  virtual void progress(const Credit& credit) = 0;
   /// Wakes next_credit with `cancelled`. Any thread.
   virtual void stop() = 0;
   /// Any thread.

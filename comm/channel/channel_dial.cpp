@@ -208,6 +208,12 @@ class SocketProducer final : public ChannelProducer {
     if (is_zmq) ask_in_doubt();
     return {};
   }
+  void progress(const Credit& credit) override {
+    auto envelope = make_envelope(channel_message::kProgress, name_, {}, credit.fence);
+    // it is said again while the item goes on, so an old one is worth nothing
+    envelope.ttl_ms = static_cast<std::uint32_t>(kStarvedInterval.count());
+    loop_.send(socket_, {}, envelope, encode(ItemProgress{credit}));
+  }
   void stop() override { shared_->queue.stop(); }
   ChannelStats stats() const override { return shared_->queue.stats(); }
 

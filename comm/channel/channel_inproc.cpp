@@ -60,6 +60,7 @@ class InprocProducer final : public ChannelProducer {
       return Error{Errc::unavailable, "the consumer is gone: it is closing"};
     return {};
   }
+  void progress(const Credit& credit) override { core_->progress(name_, credit); }
   void stop() override { queue_->stop(); }
   ChannelStats stats() const override { return queue_->stats(); }
 

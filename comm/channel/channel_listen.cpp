@@ -132,6 +132,11 @@ class SocketServer {
         }
         return {};
       }
+      case channel_message::kProgress: {
+        TROUPE_ASSIGN(const auto message, decode_progress(payload));
+        core->progress(producer, message.credit);
+        return {};
+      }
       case channel_message::kBye: {
         TROUPE_ASSIGN(const auto bye, decode_bye(payload));
         log::debug("channel {}: {} left: {}", name_, producer, bye.reason);

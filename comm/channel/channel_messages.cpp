@@ -82,6 +82,14 @@ struct WireCredit {
   }
 };
 
+/// Of a message that is nothing but a credit.
+Result<Credit> read_credit(std::span<const std::byte> payload, std::string_view name) {
+  WireCredit wire;
+  auto fields = wire.fields();
+  TROUPE_TRY(read_all(payload, fields, name));
+  return wire.credit();
+}
+
 }  // namespace
 
 std::string to_reason(std::string_view text) { return to_utf8(text.substr(0, kMaxReasonBytes)); }
@@ -120,6 +128,8 @@ std::vector<std::byte> encode(const ItemMessage& message) {
 }
 
 std::vector<std::byte> encode(const Taken& message) { return written(WireCredit(message.credit).fields()); }
+
+std::vector<std::byte> encode(const ItemProgress& message) { return written(WireCredit(message.credit).fields()); }
 
 std::vector<std::byte> encode(const Bye& message) {
   std::string reason = to_reason(message.reason);
@@ -173,11 +183,13 @@ Result<ItemMessage> decode_item(std::span<const std::byte> payload) {
 }
 
 Result<Taken> decode_taken(std::span<const std::byte> payload) {
-  WireCredit wire;
-  auto fields = wire.fields();
-  TROUPE_TRY(read_all(payload, fields, "TAKEN"));
-  TROUPE_ASSIGN(const Credit credit, wire.credit());
+  TROUPE_ASSIGN(const Credit credit, read_credit(payload, "TAKEN"));
   return Taken{credit};
+}
+
+Result<ItemProgress> decode_progress(std::span<const std::byte> payload) {
+  TROUPE_ASSIGN(const Credit credit, read_credit(payload, "PROGRESS"));
+  return ItemProgress{credit};
 }
 
 Result<Bye> decode_bye(std::span<const std::byte> payload) {

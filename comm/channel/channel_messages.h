@@ -32,6 +32,8 @@ inline constexpr std::uint16_t kWelcome = 0x37;
 inline constexpr std::uint16_t kBye = 0x38;
 /// Consumer -> producer, on zmq.
 inline constexpr std::uint16_t kTaken = 0x39;
+/// Producer -> consumer.
+inline constexpr std::uint16_t kProgress = 0x3A;
 }  // namespace channel_message
 
 /// Largest payload of a channel's message without the item's bytes.
@@ -68,6 +70,10 @@ struct ItemMessage {
 struct Taken {
   Credit credit;
 };
+/// The item of this credit has gone on.
+struct ItemProgress {
+  Credit credit;
+};
 /// This end is going, or refuses the other; `reason` is shown to users.
 struct Bye {
   std::string reason;
@@ -80,6 +86,7 @@ std::vector<std::byte> encode(const Welcome& message);
 std::vector<std::byte> encode(const CreditMessage& message);
 std::vector<std::byte> encode(const ItemMessage& message);
 std::vector<std::byte> encode(const Taken& message);
+std::vector<std::byte> encode(const ItemProgress& message);
 std::vector<std::byte> encode(const Bye& message);
 
 /// Any bytes may be given; views in the results live as long as `payload`.
@@ -88,6 +95,7 @@ Result<Welcome> decode_welcome(std::span<const std::byte> payload);
 Result<CreditMessage> decode_credit(std::span<const std::byte> payload);
 Result<ItemMessage> decode_item(std::span<const std::byte> payload);
 Result<Taken> decode_taken(std::span<const std::byte> payload);
+Result<ItemProgress> decode_progress(std::span<const std::byte> payload);
 Result<Bye> decode_bye(std::span<const std::byte> payload);
 
 /// `text` as it may travel: UTF-8, at most kMaxReasonBytes.

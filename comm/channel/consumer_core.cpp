@@ -77,6 +77,11 @@ Item ConsumerCore::checked(const Item& item, std::optional<std::span<const std::
   return result;
 }
 
+void ConsumerCore::progress(const std::string& producer, const Credit& credit) {
+  const Gate::Visit visit(gate_);
+  if (visit && callbacks_.on_progress) callbacks_.on_progress(producer, credit);
+}
+
 void ConsumerCore::leave(const std::string& producer) { table_->leave(end_, producer); }
 
 void ConsumerCore::close(const std::string& reason) {

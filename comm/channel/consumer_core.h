@@ -68,6 +68,8 @@ class ConsumerCore {
   /// Takes an item in: checks it against its grant, copies `data` (none: the bytes are in the slot already), compares
   /// the digest and calls on_item. False: this end is closed.
   bool receive(const std::string& producer, const Item& item, std::optional<std::span<const std::byte>> data);
+  /// Calls on_progress, unless this end is closed.
+  void progress(const std::string& producer, const Credit& credit);
   /// The producer said goodbye: as SlotTable::leave.
   void leave(const std::string& producer);
   /// Waits for callbacks under way, then tells the producers. Idempotent.

@@ -18,11 +18,16 @@ struct ProducerTimes {
   double idle_seconds = 0;
   /// Making items.
   double busy_seconds = 0;
+  /// Of a rollout worker: policy steps of the items that it delivered, and the seconds of these items together.
+  std::int64_t item_steps = 0;
+  double item_seconds = 0;
   template <class V>
   void fields(V& v) {
     v(1, actor);
     v(2, idle_seconds);
     v(3, busy_seconds);
+    v(4, item_steps);
+    v(5, item_seconds);
   }
 };
 /// learner -> controller: a sample is missing because a part of a video could not be read.

@@ -53,6 +53,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case channel_message::kTaken:
       channel(decode_taken, payload);
       break;
+    case channel_message::kProgress:
+      channel(decode_progress, payload);
+      break;
     default:
       control(type, payload);
   }

@@ -270,8 +270,11 @@ void JobController::on(const std::string& from, const Event& m, TimePoint) {
   effects_.event(Severity::warn, m.kind, fmt::format("{}: {}", from, m.text));
 }
 
-void JobController::on(const std::string& from, const ProducerTimes& m, TimePoint) {
-  if (m.idle_seconds >= 0 && m.busy_seconds >= 0) effects_.producer_times(from.substr(0, from.find('/')), m);
+void JobController::on(const std::string& from, const ProducerTimes& m, TimePoint now) {
+  if (m.idle_seconds < 0 || m.busy_seconds < 0 || m.item_steps < 0 || m.item_seconds < 0) return;
+  const std::string role = from.substr(0, from.find('/'));
+  if (role == RoleKind::rollout && m.busy_seconds > 0) group_.collecting(now);
+  effects_.producer_times(role, m);
 }
 
 void JobController::on(const std::string& from, const BadClip& m, TimePoint) {

@@ -13,7 +13,8 @@ namespace {
 constexpr int kFruitlessGroups = 5;
 constexpr std::chrono::milliseconds kExitNoticeGrace{1500};
 constexpr std::chrono::milliseconds kAnswerSlack{2000};
-/// Step timeouts without any report, checkpoint or evaluation, until the group is taken for dead as a whole.
+/// Step timeouts without any report, checkpoint, evaluation or busy rollout worker, until the group is taken for dead
+/// as a whole.
 constexpr int kQuietTimeouts = 5;
 
 }  // namespace
@@ -157,10 +158,11 @@ std::optional<std::string> LearnerGroup::watch(bool trains, TimePoint now) {
   }
   // When all are stuck, or the only one, nobody complains.
   if (kill_silent(std::max(options_.start_timeout, step_timeout + kAnswerSlack), now)) return {};
-  if (!trains || regroup_at_ || now - last_progress_ <= kQuietTimeouts * step_timeout) return {};
+  const TimePoint last_sign = std::max(last_progress_, last_collecting_);
+  if (!trains || regroup_at_ || now - last_sign <= kQuietTimeouts * step_timeout) return {};
   effects_.event(
       Severity::warn, "quiet",
-      fmt::format("no rank has reported for {:.0f} s; the group forms again", Seconds(now - last_progress_).count()));
+      fmt::format("no rank has reported for {:.0f} s; the group forms again", Seconds(now - last_sign).count()));
   return "no rank reported";
 }
 

@@ -64,6 +64,8 @@ class LearnerGroup {
   void finish(const std::string& reason);
   /// A sign of work: a step, a checkpoint, an evaluation.
   void progressed(TimePoint now) { last_progress_ = now; }
+  /// A rollout worker makes trajectories: ranks that wait for them report nothing meanwhile, and are not dead.
+  void collecting(TimePoint now) { last_collecting_ = now; }
   /// A step was committed.
   void committed(TimePoint now);
 
@@ -103,6 +105,7 @@ class LearnerGroup {
   // Formed without a committed step in between.
   int fruitless_groups_ = 0;
   TimePoint last_progress_{};
+  TimePoint last_collecting_{};
   std::map<std::string, std::int64_t> bytes_;
 };
 

@@ -266,6 +266,15 @@ void ControllerService::quarantined(const Quarantined& sample) {
 void ControllerService::producer_times(const std::string& role, const ProducerTimes& times) {
   producers_[role].idle_seconds += times.idle_seconds;
   producers_[role].busy_seconds += times.busy_seconds;
+  producers_[role].item_steps += times.item_steps;
+  producers_[role].item_seconds += times.item_seconds;
+  item_steps_ += times.item_steps;
+  item_seconds_ += times.item_seconds;
+}
+
+std::optional<double> ControllerService::policy_step_seconds() const {
+  if (item_steps_ == 0) return std::nullopt;
+  return item_seconds_ / static_cast<double>(item_steps_);
 }
 
 void ControllerService::add_producer_shares(std::map<std::string, double>& metrics) {
@@ -276,6 +285,9 @@ void ControllerService::add_producer_shares(std::map<std::string, double>& metri
     const double idle = times.idle_seconds / seconds;
     metrics[reporter_->idle_metric(role)] = idle;
     busy_share_[role] = 1 - idle;
+    if (times.item_steps > 0) {
+      metrics[fmt::format("time/{}/policy_step", role)] = times.item_seconds / static_cast<double>(times.item_steps);
+    }
     times = {};
   }
 }

@@ -79,6 +79,8 @@ class ControllerService final : public ControllerEffects {
   double seconds() const { return Seconds(last_tick_ - started_).count(); }
   /// Warnings and errors, as "kind: text", for the final report; the first 20.
   const std::vector<std::string>& notable_events() const { return notable_; }
+  /// Mean time of a policy step of a block in the items that rollout workers delivered; nothing: none said so.
+  std::optional<double> policy_step_seconds() const;
 
   // ControllerEffects
   void send(const std::string& to, const Message& message) override;
@@ -116,7 +118,8 @@ class ControllerService final : public ControllerEffects {
   /// `then`, which may be empty, once the files have them or lack them for good: who reads a line of them on the
   /// terminal finds them there.
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values, std::function<void()> then);
-  /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before.
+  /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before; and the mean time of
+  /// a policy step.
   void add_producer_shares(std::map<std::string, double>& metrics);
 
   const Setup setup_;
@@ -137,6 +140,9 @@ class ControllerService final : public ControllerEffects {
   TimePoint started_{}, last_tick_{};
   // Seconds by role since the last step's metrics.
   std::map<std::string, ProducerTimes> producers_;
+  // Of the whole run.
+  std::int64_t item_steps_ = 0;
+  double item_seconds_ = 0;
   // The newest of each role.
   std::map<std::string, double> busy_share_;
   bool metrics_failed_ = false;

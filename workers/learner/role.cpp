@@ -42,10 +42,11 @@ void LearnerRole::start() {
   feed_ = std::make_unique<Feed>(
       setup_.feed,
       [this](const std::string& producer, std::int64_t position) {
-        report(StuckProducer{.actor = setup_.identity.actor,
-                             .producer = producer,
-                             .text = fmt::format("{} has held position {} for more than {} ({} ms)", producer, position,
-                                                 setup_.deadline_key, setup_.feed.item_deadline.count())});
+        report(
+            StuckProducer{.actor = setup_.identity.actor,
+                          .producer = producer,
+                          .text = fmt::format("{} has not gone on with position {} for more than {} ({} ms)", producer,
+                                              position, setup_.deadline_key, setup_.feed.item_deadline.count())});
       },
       [this](SampleKey key, const std::vector<std::string>& producers, const std::string& reason) {
         report(Quarantined{.actor = setup_.identity.actor,

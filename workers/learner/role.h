@@ -18,7 +18,7 @@ namespace troupe::workers {
 ///
 /// Control messages: GroupPlan, GroupAbort, CheckpointCommitted and Finish go to the rank; Peers to feed (`gone`)
 /// and trainer. What the rank and the feed report goes to the controller, beside ActorUp with the channels'
-/// addresses and StuckProducer for an item that is held longer than Feed::Options::item_deadline.
+/// addresses and StuckProducer for an item that stands still longer than Feed::Options::item_deadline.
 class LearnerRole final {
  public:
   struct Setup {

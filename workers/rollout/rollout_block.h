@@ -20,6 +20,8 @@ struct RolloutWorker::Open {
   std::int64_t round = 0;
   /// Policy calls whose transitions are in the item.
   std::int64_t call = 0;
+  /// Of the first policy call of this attempt, and of when the feed was last told that the item goes on.
+  Clock::time_point begun_at{}, told_at{};
   /// Of the last call; null before the first. They also value the observation after the last step.
   PublishedWeightsPtr weights;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "base/blocked_signals.h"
 #include "base/fault.h"
@@ -121,6 +122,7 @@ Result<void> RolloutRole::take(const std::string& feed, const std::shared_ptr<Ch
     return producer->send(item);
   };
   post(TrajectoryOrder{.send = std::move(send),
+                       .progress = [producer, credit] { producer->progress(credit); },
                        .feed = feed,
                        .credit = credit,
                        .position = position,
@@ -185,8 +187,13 @@ void RolloutRole::count_time(Clock::time_point now) {
   if (counted_ != Clock::time_point{}) (was_idle_ ? idle_seconds_ : busy_seconds_) += Seconds(now - counted_).count();
   counted_ = now;
   if (idle_seconds_ + busy_seconds_ < setup_.report_seconds) return;
+  const RolloutWorker::Stats stats = worker_->stats();
   outbox_("controller",
-          ProducerTimes{.actor = setup_.identity.actor, .idle_seconds = idle_seconds_, .busy_seconds = busy_seconds_});
+          ProducerTimes{.actor = setup_.identity.actor,
+                        .idle_seconds = idle_seconds_,
+                        .busy_seconds = busy_seconds_,
+                        .item_steps = stats.item_steps - std::exchange(told_steps_, stats.item_steps),
+                        .item_seconds = stats.item_seconds - std::exchange(told_seconds_, stats.item_seconds)});
   idle_seconds_ = busy_seconds_ = 0;
 }
 

@@ -28,7 +28,7 @@ namespace troupe::workers {
 /// A rollout worker: consumer of simulators' transitions and of published weights, producer of trajectories for
 /// every learner's feed that it is told of. One thread runs the RolloutWorker and the policy; one thread per feed
 /// waits for its orders; channel threads only append events to a queue. Every report_seconds it tells the controller
-/// how long it was idle and busy (ProducerTimes).
+/// how long it was idle and busy, and what its items took (ProducerTimes).
 ///
 /// Control messages: takes Peers (`channels`: addresses of feeds; `gone`: instances whose exit is confirmed), sends
 /// ActorUp with the addresses of its own channel ends, ProducerTimes, StuckProducer and Event.
@@ -122,6 +122,9 @@ class RolloutRole final {
   bool was_idle_ = true;
   // Since the last report.
   double idle_seconds_ = 0, busy_seconds_ = 0;
+  // Of the worker's stats at the last report.
+  std::int64_t told_steps_ = 0;
+  double told_seconds_ = 0;
 
   std::vector<std::unique_ptr<ChannelConsumer>> simulator_ends_, weight_ends_;
   std::thread thread_;

@@ -14,6 +14,8 @@ namespace troupe::workers {
 namespace {
 /// Environments that are made for the first time load models and compile scenes.
 constexpr std::chrono::seconds kMakeAllowance{60};
+/// Between two times that a feed is told that an item goes on; small beside any deadline of an item.
+constexpr std::chrono::seconds kTellEvery{1};
 /// A block that fails so often in a row, wherever it is begun, cannot be simulated.
 constexpr std::int64_t kMaxFailures = 3;
 
@@ -216,6 +218,10 @@ void RolloutWorker::answered(const Item& item, Clock::time_point now) {
     writer_.transition(open.item, open.call, view_of(block), block.history);
     ++open.call;
     stats_.transitions += layout_.rows;
+    if (now - open.told_at >= kTellEvery) {
+      open.told_at = now;
+      open.order.progress();
+    }
   }
   batcher_.add(index, now);
 }

@@ -28,6 +28,8 @@ namespace troupe::workers {
 struct TrajectoryOrder {
   /// Hands the finished item to the feed that asked. Errors: unavailable (that feed is gone).
   std::function<Result<void>(Item item)> send;
+  /// Tells that feed that the item has gone on by a policy step, so that its deadline counts anew.
+  std::function<void()> progress;
   /// Address of the feed.
   std::string feed;
   /// Its fence is that of the learners' group.
@@ -105,6 +107,10 @@ class RolloutWorker {
     std::int64_t simulators = 0, blocks = 0;
     /// In the policy.
     double policy_seconds = 0;
+    /// Policy steps of delivered items, and the time from the first call of the policy to the delivery, summed over
+    /// items.
+    std::int64_t item_steps = 0;
+    double item_seconds = 0;
     /// No block could go on for want of weights, and none was being simulated.
     double wait_weights_seconds = 0;
   };

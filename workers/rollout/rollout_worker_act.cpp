@@ -91,6 +91,7 @@ void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::t
     auto group =
         std::find_if(groups.begin(), groups.end(), [&](const auto& entry) { return entry.first == open.weights; });
     if (group == groups.end()) group = groups.insert(groups.end(), {open.weights, {}});
+    if (open.call == 0) block.open->begun_at = now;
     group->second.push_back({open.item, open.call, open.round, index});
   }
   for (const auto& [weights, calls] : groups) {
@@ -133,7 +134,7 @@ void RolloutWorker::value_ends(std::int64_t index, Block& block) {
   give_up(index, block, valued.error().message());
 }
 
-void RolloutWorker::finish(std::int64_t index, Block& block, Clock::time_point) {
+void RolloutWorker::finish(std::int64_t index, Block& block, Clock::time_point now) {
   Open& open = *block.open;
   writer_.finish(open.item, view_of(block), block.history);
   const auto bytes = static_cast<std::size_t>(layout_.bytes);
@@ -141,6 +142,8 @@ void RolloutWorker::finish(std::int64_t index, Block& block, Clock::time_point) 
     log::warn("rollout: position {} could not be delivered: {}", open.order.position, sent.error().message());
   } else {
     ++stats_.items;
+    stats_.item_steps += layout_.calls;
+    stats_.item_seconds += Seconds(now - open.begun_at).count();
   }
   block.last_round = open.round;
   block.last_fence = open.order.credit.fence;

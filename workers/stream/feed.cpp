@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "base/stopwatch.h"
+#include "base/seconds.h"
 #include "base/trace.h"
 
 namespace troupe::workers {
@@ -20,7 +20,8 @@ Feed::Feed(const Options& options, OnStuck on_stuck, OnQuarantined on_quarantine
 
 ChannelConsumer::Callbacks Feed::callbacks() {
   return {.on_producer = [this](const std::string& name, std::uint32_t capacity) { on_producer(name, capacity); },
-          .on_item = [this](const std::string& name, const Item& item) { on_item(name, item); }};
+          .on_item = [this](const std::string& name, const Item& item) { on_item(name, item); },
+          .on_progress = [this](const std::string& name, const Credit& credit) { on_progress(name, credit); }};
 }
 
 void Feed::set_consumer(ChannelConsumer* consumer) {
@@ -109,6 +110,15 @@ void Feed::on_item(const std::string& producer, const Item& item) {
     suspects_.erase(key);
   }
   pump();
+  changed_.notify_all();
+}
+
+void Feed::on_progress(const std::string& producer, const Credit& credit) {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(SampleKey::of(credit.tag));
+  // what an older epoch asked for, or what is asked of another by now, tells nothing
+  if (found == entries_.end() || credit.fence != fence_ || found->second.producer != producer) return;
+  found->second.progressed_at = options_.clock->now();
   changed_.notify_all();
 }
 
@@ -298,7 +308,7 @@ bool Feed::grant(const std::string& producer, const SampleKey& key, std::span<co
                         .producer = name,
                         .serial = next_serial_++,
                         .at_a_time = owner.at_a_time(),
-                        .granted_at = Clock::now(),
+                        .granted_at = options_.clock->now(),
                         .item = {}};
   return true;
 }
@@ -308,7 +318,8 @@ void Feed::report_stuck(const std::vector<SampleKey>& keys, std::unique_lock<std
   for (const SampleKey& key : keys) {
     const auto entry = entries_.find(key);
     if (entry == entries_.end() || entry->second.ready || entry->second.reported_stuck) continue;
-    if (Clock::now() - entry->second.granted_at < options_.item_deadline) continue;
+    const auto moved_at = std::max(entry->second.granted_at, entry->second.progressed_at);
+    if (options_.clock->now() - moved_at < options_.item_deadline) continue;
     entry->second.reported_stuck = true;
     stuck.emplace_back(entry->second.producer, key.position);
   }
@@ -331,31 +342,42 @@ Error Feed::missing(const SampleKey& key, std::chrono::milliseconds deadline) co
                       key.split == Split::eval ? "held-out" : "training", key.position, owner, producers_.size())};
 }
 
+Feed::Clock::time_point Feed::still_since(const std::vector<SampleKey>& keys, Clock::time_point since) const {
+  auto earliest = Clock::time_point::max();
+  for (const SampleKey& key : keys) {
+    const auto entry = entries_.find(key);
+    if (entry != entries_.end() && entry->second.ready) continue;
+    earliest = std::min(earliest, entry == entries_.end() ? since : std::max(since, entry->second.progressed_at));
+  }
+  return earliest == Clock::time_point::max() ? since : earliest;
+}
+
 template <class Ready>
 Result<void> Feed::wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline,
-                        Clock::time_point since) {
+                        std::optional<Clock::time_point> since) {
   const Span span("wait for items", SpanKind::wait);
   std::unique_lock lock(mutex_);
-  const auto begin = Clock::now();
-  const auto until = since + deadline;
+  const auto begin = options_.clock->now();
   while (cancelled_.empty() && !ready()) {
-    if (Clock::now() >= until) {
+    const auto now = options_.clock->now();
+    const auto until = still_since(keys, since.value_or(begin)) + deadline;
+    if (now >= until) {
       for (const SampleKey& key : keys) {
         const auto entry = entries_.find(key);
         if (entry == entries_.end() || !entry->second.ready) return missing(key, deadline);
       }
     }
-    changed_.wait_until(lock,
-                        std::min(until, Clock::now() + options_.item_deadline / 4 + std::chrono::milliseconds(1)));
+    changed_.wait_for(
+        lock, std::min<Clock::duration>(until - now, options_.item_deadline / 4 + std::chrono::milliseconds(1)));
     report_stuck(keys, lock);
   }
-  stats_.stall_seconds += seconds_since(begin);
+  stats_.stall_seconds += Seconds(options_.clock->now() - begin).count();
   if (!cancelled_.empty()) return Error{Errc::aborted, "feed: " + cancelled_};
   return {};
 }
 
 Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t micro, std::chrono::milliseconds deadline,
-                                             Clock::time_point since) {
+                                             std::optional<Clock::time_point> since) {
   std::vector<SampleKey> keys;
   for (std::int64_t i = 0; i < options_.order.micro_batch; ++i) {
     keys.push_back({Split::train, options_.order.position(step, micro, i)});

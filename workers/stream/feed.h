@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "comm/channel/channel.h"
 #include "workers/stream/balanced_assignment.h"
@@ -33,8 +34,11 @@ class Feed {
     RankOrder order;
     /// Steps of the job: positions of later steps are never granted.
     std::int64_t total_steps = 0;
-    /// A producer that holds one item longer is reported as stuck, once an item.
+    /// A producer that holds one item for longer, since it was granted or has last gone on (ChannelProducer::progress),
+    /// is reported as stuck, once an item.
     std::chrono::milliseconds item_deadline{60'000};
+    /// Not owned.
+    const base::Clock* clock = &base::system_clock();
     /// Above 0: trajectories. Position p is of lane p mod `lanes`, and a lane stays with the producer that made its
     /// previous position while shares of lanes are fair (BalancedAssignment). Nothing is granted before allow();
     /// nothing is held out.
@@ -81,10 +85,11 @@ class Feed {
   void cancel(const std::string& why);
 
   /// The samples of micro-batch `micro` (0-based within this rank) of `step`, in order; any number of times before
-  /// release() of the step. Blocks until `deadline` after `since`, from when on somebody has waited for them.
+  /// release() of the step. Blocks until `deadline` after `since` (none: now), from when on somebody has waited for
+  /// them; the deadline of an item that goes on meanwhile counts from when it last did.
   /// Errors: deadline_exceeded (names the first missing position and who owes it), aborted.
   Result<std::vector<Sample>> take(std::int64_t step, std::int64_t micro, std::chrono::milliseconds deadline,
-                                   Clock::time_point since = Clock::now());
+                                   std::optional<Clock::time_point> since = {});
   /// A held-out sample by its index; copied out of the arena on arrival. Blocks. Errors: as take().
   Result<Sample> take_eval(std::int64_t index, std::chrono::milliseconds deadline);
   /// The step has committed (or was voided): its slots, and those of all earlier steps, may be filled again.
@@ -121,6 +126,8 @@ class Feed {
     /// How many its producer makes at a time.
     std::size_t at_a_time = 1;
     Clock::time_point granted_at;
+    /// Of the newest progress; the least value: none yet.
+    Clock::time_point progressed_at = Clock::time_point::min();
     bool ready = false;
     bool reported_stuck = false;
     // Given out by take(): its bytes are being read.
@@ -141,6 +148,8 @@ class Feed {
   void on_producer(const std::string& producer, std::uint32_t capacity);
   /// An item came: kept, or dropped and its slot freed where nobody waits for it. On a channel's thread.
   void on_item(const std::string& producer, const Item& item);
+  /// An item that is under way has gone on. On a channel's thread.
+  void on_progress(const std::string& producer, const Credit& credit);
   // Grants credits while there are free slots, positions to make and producers with room.
   // Requires mutex_, as all below but wait, missing and report_stuck.
   void pump();
@@ -173,8 +182,10 @@ class Feed {
   Error missing(const SampleKey& key, std::chrono::milliseconds deadline) const;
   template <class Ready>
   Result<void> wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline,
-                    Clock::time_point since = Clock::now());
-  // Calls on_stuck_ for items under way longer than item_deadline; unlocks meanwhile.
+                    std::optional<Clock::time_point> since = {});
+  // Since when the item that has been awaited longest stands still; `since` at the earliest.
+  Clock::time_point still_since(const std::vector<SampleKey>& keys, Clock::time_point since) const;
+  // Calls on_stuck_ for items that stand still longer than item_deadline; unlocks meanwhile.
   void report_stuck(const std::vector<SampleKey>& keys, std::unique_lock<std::mutex>& lock);
 
   const Options options_;

@@ -105,6 +105,21 @@ TEST_P(ChannelTest, AnItemArrivesWithItsExactBytes) {
   }
 }
 
+TEST_P(ChannelTest, ProgressOfAnItemComesBeforeTheItem) {
+  const auto producer = join("a");
+  ASSERT_TRUE(consumer_->grant("a", credit_for(2, 77)));
+  const Credit credit = take(*producer);
+  producer->progress(credit);
+  const auto gone_on = inbox_.next();
+  EXPECT_TRUE(gone_on->is_progress);
+  EXPECT_EQ(gone_on->producer, "a");
+  EXPECT_EQ(gone_on->item.credit.slot, 2U);
+  EXPECT_EQ(gone_on->item.credit.tag, 77U);
+  EXPECT_EQ(gone_on->item.credit.fence, kFence);
+  ASSERT_TRUE(producer->send(fill(*producer, credit, bytes_of(77, kSlotBytes))));
+  EXPECT_FALSE(inbox_.next()->is_progress);
+}
+
 TEST_P(ChannelTest, ARequestLiesInTheSlotWhenItsCreditArrives) {
   const auto producer = join("a");
   for (const std::size_t size : {std::size_t{1}, std::size_t{16}, std::size_t{4097}, kSlotBytes}) {

@@ -34,6 +34,8 @@ inline constexpr auto kPatience = 20s;
 struct Arrival {
   std::string producer;
   Item item;
+  /// The item has gone on, and did not arrive yet; its credit alone is set.
+  bool is_progress = false;
 };
 
 /// Collects a consumer's callbacks for a test's thread.
@@ -45,6 +47,10 @@ class Inbox {
             .on_item =
                 [this](const std::string& producer, const Item& item) {
                   add_item({producer, item});
+                },
+            .on_progress =
+                [this](const std::string& producer, const Credit& credit) {
+                  add_item({producer, {.credit = credit}, /*is_progress=*/true});
                 }};
   }
   /// The next item. Errors: deadline_exceeded: none within kPatience.

@@ -67,6 +67,10 @@ TEST(ChannelMessagesTest, TheOtherMessagesRoundTrip) {
   EXPECT_EQ(decode_welcome(encode(Welcome{8, 1ULL << 33}))->slot_bytes, 1ULL << 33);
   EXPECT_EQ(decode_hello(encode(Hello{"decoder/0#3", 4, 9}))->number, 9U);
   EXPECT_EQ(decode_welcome(encode(Welcome{8, 1, 1ULL << 40}))->number, 1ULL << 40);
+  const auto progress = decode_progress(encode(ItemProgress{{.slot = 4, .tag = 9, .fence = 8}}));
+  EXPECT_EQ(progress->credit.slot, 4U);
+  EXPECT_EQ(progress->credit.tag, 9U);
+  EXPECT_EQ(progress->credit.fence, 8U);
   const auto taken = decode_taken(encode(Taken{{.slot = 3, .tag = 1ULL << 60, .fence = 7}}));
   EXPECT_EQ(taken->credit.slot, 3U);
   EXPECT_EQ(taken->credit.tag, 1ULL << 60);

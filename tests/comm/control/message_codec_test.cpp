@@ -117,8 +117,10 @@ TEST(MessageCodecTest, AWholeNumberMayStandInAFloatField) {
   EXPECT_EQ(code_of(CheckpointDone::kType, "\x81\x06\xFF"sv), Errc{});
 }
 
-TEST(ProducerTimesTest, OnlyTwoSecondsAreRead) {
-  const auto back = decode(ProducerTimes::kType, *encode(ProducerTimes{"decoder/1", 1.25, 0.5}));
+TEST(ProducerTimesTest, OnlyNumbersAreRead) {
+  const auto back = decode(ProducerTimes::kType, *encode(ProducerTimes{"decoder/1", 1.25, 0.5, 32, 0.125}));
+  EXPECT_EQ(std::get<ProducerTimes>(*back).item_steps, 32);
+  EXPECT_EQ(std::get<ProducerTimes>(*back).item_seconds, 0.125);
   EXPECT_EQ(std::get<ProducerTimes>(*back).idle_seconds, 1.25);
   EXPECT_EQ(std::get<ProducerTimes>(*back).busy_seconds, 0.5);
   for (const std::string_view payload : {"\x81\x02\xA3"

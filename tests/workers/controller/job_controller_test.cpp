@@ -133,6 +133,22 @@ TEST_F(JobControllerTest, AGroupInWhichNobodyReportsFormsAgainAndThenDies) {
   EXPECT_EQ(effects.take<Stop>().size(), 2u);
 }
 
+TEST_F(JobControllerTest, AGroupThatWaitsForTrajectoriesIsNotQuietWhileTheyAreMade) {
+  begin();
+  const std::chrono::milliseconds timeout = to_milliseconds(setup.config.training.step_timeout);
+  for (int minute = 0; minute < 20; ++minute) {
+    job->handle("rollout/0", ProducerTimes{.actor = "rollout/0", .idle_seconds = 0, .busy_seconds = 60}, now);
+    pass(60s);
+  }
+  EXPECT_TRUE(effects.take<GroupPlan>().empty());
+  // one that waits itself makes nothing
+  for (int minute = 0; minute < 10; ++minute) {
+    job->handle("rollout/0", ProducerTimes{.actor = "rollout/0", .idle_seconds = 60, .busy_seconds = 0}, now);
+    pass(60s);
+  }
+  EXPECT_EQ(effects.take<GroupPlan>().size(), 2u) << "after five times " << timeout.count() << " ms";
+}
+
 TEST_F(JobControllerTest, MessagesOfAnOlderFenceAreIgnored) {
   const std::uint64_t fence = begin();
   job->handle("learner/0", StepReport{.actor = "learner/0", .fence = fence - 1, .step = 9}, now);

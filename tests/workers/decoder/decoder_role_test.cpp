@@ -61,6 +61,7 @@ class FakeProducer final : public ChannelProducer {
     feed_->changed.notify_all();
     return {};
   }
+  void progress(const Credit&) override {}
   void stop() override {
     const std::lock_guard lock(feed_->mutex);
     feed_->stopped = true;

@@ -26,16 +26,17 @@ struct RolloutWorkerTest : ::testing::Test {
     return job;
   }
   RolloutWorker::Effects effects() {
-    return {.weights = [](std::uint64_t, const TrajectoryRequest&) { return PublishedWeightsPtr(); },
+    return {.weights = [this](std::uint64_t, const TrajectoryRequest&) { return weights; },
             .newest_fence = [this] { return newest_fence; },
             .report = [this](const std::string&, const std::string&) { ++failures; },
             .stuck = [](const std::string&, const std::string&) {}};
   }
   TrajectoryOrder order(std::uint64_t fence) {
     return {.send = [this](Item item) -> Result<void> {
-              refused += item.error.empty() ? 0 : 1;
+              ++(item.error.empty() ? delivered : refused);
               return {};
             },
+            .progress = [this] { ++told; },
             .feed = "learner/0",
             .credit = {.slot = 0, .fence = fence},
             .request = {},
@@ -46,6 +47,14 @@ struct RolloutWorkerTest : ::testing::Test {
     auto dialled = open_producer(nullptr, consumer->address(), simulator, 2, kPatience);
     simulators[simulator] = std::move(*dialled);
     worker.simulator_joined(simulator, now);
+  }
+  /// There are weights of a half from here on.
+  void publish() {
+    const FlatLayout flat = make_flat_layout(net->units()[0].params);
+    auto published = std::make_shared<PublishedWeights>();
+    published->flats = {at::full({flat.padded(1)}, 0.5f)};
+    published->views["actor"] = views_of(flat, published->flats[0], false);
+    weights = published;
   }
   /// Who was asked since the last call; credits of an inproc channel are there as soon as they are granted.
   std::vector<std::string> asked() {
@@ -61,11 +70,12 @@ struct RolloutWorkerTest : ::testing::Test {
       open_consumer(nullptr, {.name = "rollout/0", .slots = 2, .slot_bytes = 4096, .transport = Transport::inproc}, {})
           .value();
   std::map<std::string, std::unique_ptr<ChannelProducer>> simulators;
-  int refused = 0, failures = 0;
+  int refused = 0, delivered = 0, failures = 0, told = 0;
   std::uint64_t newest_fence = 0;
+  PublishedWeightsPtr weights;
   const EnvSpec spec = (*make_env_factory("CartPole-v1"))->spec();
-  RolloutWorker worker{one_block_job(), spec, std::make_shared<ScriptedNet>(ScriptedNet::Options{}),
-                       *consumer,       {},   effects()};
+  const std::shared_ptr<const PolicyNet> net = std::make_shared<ScriptedNet>(ScriptedNet::Options{});
+  RolloutWorker worker{one_block_job(), spec, net, *consumer, {}, effects()};
   std::vector<std::byte> memory = std::vector<std::byte>(static_cast<std::size_t>(worker.layout().bytes));
   const RolloutWorker::Clock::time_point now = RolloutWorker::Clock::now();
 };
@@ -100,6 +110,36 @@ TEST_F(RolloutWorkerTest, ALateAnswerOfALostSimulatorFreesItsSlotAndNothingElse)
   worker.answered({.credit = *credit, .bytes = 0, .xxh3 = 0, .error = "late"}, now);
   EXPECT_EQ(consumer->free_slots(), 1u);
   EXPECT_EQ(failures, 0);
+}
+
+TEST_F(RolloutWorkerTest, AFeedIsToldAtMostOnceASecondThatAnItemGoesOn) {
+  publish();
+  join("env/0#0");
+  worker.ordered(order(1), now);
+  auto at = now;
+  const auto answer = [&](std::chrono::milliseconds after) {
+    at += after;
+    const auto credit = simulators["env/0#0"]->next_credit(0ms);
+    ASSERT_TRUE(credit);
+    const auto slot = simulators["env/0#0"]->slot(*credit);
+    std::fill(slot.begin(), slot.end(), std::byte{0});
+    const auto bytes = static_cast<std::size_t>(make_block_layout(spec, 2, 1).bytes);
+    const Item item = make_item(*credit, slot, bytes);
+    ASSERT_TRUE(simulators["env/0#0"]->send(item));
+    worker.answered(item, at);
+    worker.run(at);
+  };
+  answer(0ms);
+  EXPECT_EQ(told, 0) << "a reset is no policy step";
+  answer(30s);
+  EXPECT_EQ(told, 1);
+  answer(500ms);
+  EXPECT_EQ(told, 1);
+  for (int step = 3; step <= 8; ++step) answer(30s);
+  EXPECT_EQ(told, 7);
+  EXPECT_EQ(delivered, 1);
+  EXPECT_EQ(worker.stats().item_steps, 8);
+  EXPECT_EQ(worker.stats().item_seconds, 210.5) << "from the first policy call";
 }
 
 TEST_F(RolloutWorkerTest, WhatAnOlderGroupOrderedGoesBackOnceANewOneHasPublished) {

@@ -308,6 +308,22 @@ TEST_F(FeedTest, ReportsAProducerThatHoldsAnItemTooLong) {
   EXPECT_THAT(stuck, ElementsAre("decoder/0#0", "decoder/0#0")) << "once for each item it holds";
 }
 
+TEST_F(FeedTest, ProgressOfAnOlderGroupOrOfAnotherProducerMovesNoDeadline) {
+  base::FakeClock clock;
+  Feed watched({.order = options.order, .total_steps = 3, .item_deadline = 60s, .clock = &clock}, Feed::OnStuck());
+  watched.set_consumer(&consumer);
+  watched.start(2, 0, 0);
+  watched.callbacks().on_producer("rollout/0#0", 1);
+  const Credit held = consumer.grants["rollout/0#0"].front();
+  Credit old = held;
+  old.fence = 1;
+  const auto began = clock.now();
+  clock.advance(100s);
+  watched.callbacks().on_progress("rollout/0#0", old);
+  watched.callbacks().on_progress("rollout/1#0", held);
+  EXPECT_EQ(watched.take(0, 0, 100s, began).error().code(), Errc::deadline_exceeded);
+}
+
 /// Rank 0 of 1 over 4 blocks: a round is 4 positions, one a lane.
 struct FeedLanesTest : ::testing::Test {
   Feed::Options options{.order = {.global_batch = 4, .micro_batch = 4, .accumulation = 1, .rank = 0},

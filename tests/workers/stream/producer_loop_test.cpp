@@ -169,6 +169,7 @@ class HesitantProducer final : public ChannelProducer {
   }
   std::span<std::byte> slot(const Credit&) override { return {}; }
   Result<void> send(const Item&) override { return {}; }
+  void progress(const Credit&) override {}
   void stop() override {}
   ChannelStats stats() const override { return {}; }
 

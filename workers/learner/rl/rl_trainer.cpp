@@ -48,15 +48,21 @@ std::unique_ptr<Trainer> make_rl_trainer(const RlTrainerSetup& setup, Feed& feed
   return std::make_unique<OnPolicyTrainer>(setup, feed);
 }
 
+namespace {
+/// Rollout workers watch every step of their simulators, and making environments may take a minute; an item that stands
+/// still for longer than the learner waits for a batch has a rollout worker that is stuck itself.
+std::chrono::milliseconds item_deadline(const JobConfig& job) {
+  return to_milliseconds(std::max(job.training.step_timeout, job.env.step_timeout + Seconds(90)));
+}
+}  // namespace
+
 Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int64_t world,
                               std::int64_t rollout_workers) {
   const RlShape shape = rl_shape(job);
   Feed::Options options;
   options.order = {.global_batch = shape.blocks, .micro_batch = 1, .accumulation = shape.blocks / world, .rank = rank};
   options.total_steps = job.training.steps * shape.rounds_per_step;
-  // Rollout workers watch every step of their simulators, and making environments may take a minute; who holds an
-  // item for longer than the learner waits for a batch is stuck itself.
-  options.item_deadline = to_milliseconds(std::max(job.training.step_timeout, job.env.step_timeout + Seconds(90)));
+  options.item_deadline = item_deadline(job);
   options.lanes = shape.blocks;
   options.await_producers = job.algorithm.deterministic ? rollout_workers : 1;
   return options;
@@ -68,7 +74,8 @@ RoundCollector::Options rl_collector_options(const JobConfig& job) {
           .staleness = job.rollout.staleness,
           .exact = job.rollout.staleness == 0 || job.algorithm.deterministic,
           .rounds_per_version = is_off_policy(job) ? 1 : shape.rounds_per_step,
-          .total_rounds = shape.rounds_per_step * job.training.steps};
+          .total_rounds = shape.rounds_per_step * job.training.steps,
+          .item_deadline = item_deadline(job)};
 }
 
 EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {

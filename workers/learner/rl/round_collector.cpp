@@ -14,7 +14,7 @@ RoundCollector::RoundCollector(Options options, TrajectoryLayout layout, Feed& f
 
 void RoundCollector::begin(const TrainerSession& session, std::int64_t version) {
   items_per_rank_ = options_.shape.blocks / session.plan.world;
-  timeout_ = session.step_timeout;
+  timeout_ = options_.item_deadline + session.step_timeout;
   first_version_ = allowed_versions_ = version;
   feed_.start(session.plan.fence, version * options_.rounds_per_version, /*num_eval=*/0);
   allow(version);

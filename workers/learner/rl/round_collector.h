@@ -29,6 +29,9 @@ class RoundCollector {
     std::int64_t rounds_per_version = 1;
     /// Of the whole job.
     std::int64_t total_rounds = 1;
+    /// Feed::Options::item_deadline. take() waits for an item that stands still for so long and the session's step
+    /// timeout: until its rollout worker is found to be stuck, and then for another one.
+    std::chrono::milliseconds item_deadline{0};
   };
   /// The feed must outlive the collector.
   RoundCollector(Options options, TrajectoryLayout layout, Feed& feed);
