@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/seconds.h"
+#include "configs/reward_config.h"
 
 namespace troupe::configs {
 
@@ -39,6 +40,7 @@ struct EnvConfig {
   /// Seconds, 0.1 to 86400.
   Seconds step_timeout{30};
   std::map<std::string, std::string> options;
+  RewardConfig reward;
 
   template <class V>
   static void describe(V& v) {
@@ -71,6 +73,7 @@ struct EnvConfig {
     v.field("step_timeout_s", &EnvConfig::step_timeout,
             "longest wait for one policy step of a block before its simulator counts as stuck", "seconds", 0.1, 86400);
     v.map("options", &EnvConfig::options, "further settings by the names that the environment documents");
+    v.group("reward", &EnvConfig::reward, "kind rl: what of a step is trained on as its reward (docs/env.md)");
   }
 };
 

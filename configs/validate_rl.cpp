@@ -50,6 +50,11 @@ void validate_env(const EnvConfig& env, Rules& rules) {
                   {"env.num_envs", "env.group_size"});
   }
   validate_chunk(env, rules);
+  const RewardModelConfig& model = env.reward.model;
+  rules.require(!model.name.empty() || (model.options.empty() && model.mode == "per_step" && model.weight == 1),
+                "env.reward.model.name",
+                "is empty, and other keys of env.reward.model are set; name the model (docs/env.md lists them)",
+                {"env.reward.model.mode", "env.reward.model.weight", "env.reward.model.options"});
 }
 
 void validate_rollout(const JobConfig& job, Rules& rules) {

@@ -23,7 +23,7 @@ struct BlockLayout {
   /// Offset of each field [n, ...]: of rows that ended, the observation at which they did; of others whatever was
   /// there.
   std::vector<std::int64_t> final_observation;
-  /// f32 [n,K]; 0 after the end of an episode.
+  /// f32 [n,K], by the block's RewardRules; 0 after the end of an episode.
   std::int64_t reward = 0;
   /// u8 [n,K].
   std::int64_t terminated = 0;
@@ -43,7 +43,8 @@ struct BlockLayout {
   std::int64_t episode = 0;
   /// i32 [n]: control steps since the reset, at the observation.
   std::int64_t step = 0;
-  /// f64 [n]: where done, of the episode that ended.
+  /// f64 [n]: sum of the environment's own rewards, where done of the episode that ended, else of the one under way;
+  /// 0 in rows that are frozen.
   std::int64_t episode_return = 0;
   /// i32 [n]: where done.
   std::int64_t episode_length = 0;

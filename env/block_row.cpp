@@ -78,6 +78,7 @@ BlockRow::BlockRow(const BlockRules& rules, std::int64_t index, std::unique_ptr<
       env_(std::move(env)),
       action_(static_cast<std::size_t>(spec_.action.size)),
       observation_(spec_.observation.size()) {
+  if (!rules.options.reward.is_own()) reward_.emplace(rules.options.reward, rules.field_bytes);
   const ResetMode mode = rules.options.reset_mode;
   if (mode == ResetMode::episode || mode == ResetMode::fixed)
     frozen_.resize(static_cast<std::size_t>(rules.observation_bytes));
@@ -166,6 +167,8 @@ void BlockRow::aim(const BlockView& out) {
 void BlockRow::write_place(const BlockView& out) {
   out.episode()[static_cast<std::size_t>(index_)] = episode_;
   out.step()[static_cast<std::size_t>(index_)] = step_;
+  if (!ended_ && out.done()[static_cast<std::size_t>(index_)] == 0)
+    out.episode_return()[static_cast<std::size_t>(index_)] = return_;
 }
 
 void BlockRow::play(const float* actions, const BlockView& out) {
@@ -189,7 +192,8 @@ Result<bool> BlockRow::play_one(const float* action, bool last, const BlockView&
                                        static_cast<std::size_t>(out.layout->info_count));
   StepSlot slot{observation_, &reward, &terminated, &success, info};
   const bool at_limit = limit_ > 0 && step_ + 1 >= limit_;
-  const bool observed = last || at_limit || !spec_.observes_on_demand;
+  const bool observed =
+      last || at_limit || !spec_.observes_on_demand || (reward_ && reward_->wants_every_observation());
   if (!observed) slot.observation = {};
   TROUPE_TRY(guarded([&] { return env_->step({action, action_.size()}, slot); }));
   if (!std::isfinite(reward)) return Error{Errc::data_loss, fmt::format("the reward is {}", reward)};
@@ -200,12 +204,22 @@ Result<bool> BlockRow::play_one(const float* action, bool last, const BlockView&
     TROUPE_TRY(guarded([&] { return env_->observe(slot); }));
   }
   if (observed || over) TROUPE_TRY(check_observation(spec_, observation_));
+  double trained = reward;
+  if (reward_) {
+    const RewardStep step{.observation = {},
+                          .action = {action, action_.size()},
+                          .next_observation = slot.observation,
+                          .is_terminated = terminated,
+                          .is_truncated = over && !terminated,
+                          .is_success = success};
+    TROUPE_ASSIGN(trained, reward_->of(reward, step));
+  }
   ++step_;
   add(env_steps_, 1);
   return_ += reward;
   success_last_ = success;
   success_once_ |= success;
-  out.reward()[cell] = static_cast<float>(reward);
+  out.reward()[cell] = static_cast<float>(trained);
   out.valid()[cell] = 1;
   out.success()[cell] = success;
   out.terminated()[cell] = terminated;
@@ -280,6 +294,7 @@ bool BlockRow::begin(std::int64_t episode, std::uint64_t seed, const BlockView& 
     TROUPE_TRY(env_->reset(seed, slot));
     return check_observation(spec_, observation_);
   });
+  if (begun && reward_) reward_->begin(observation_);
   if (begun) return true;
   mark_lost(begun.error(), out);
   ended_ = true;

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "env/env_block.h"
+#include "env/row_reward.h"
 
 namespace troupe::env {
 
@@ -72,8 +74,9 @@ class BlockRow {
   std::int64_t episode_ = 0;
   std::int32_t step_ = 0;
   std::string why_lost_;
-  std::int64_t limit_ = 0;  // control steps of this episode; 0: none
-  double return_ = 0;
+  std::int64_t limit_ = 0;           // control steps of this episode; 0: none
+  std::optional<RowReward> reward_;  // empty: the environment's own
+  double return_ = 0;                // of the environment's own rewards
   bool success_once_ = false, success_last_ = false;
   std::vector<float> action_;            // clipped
   std::vector<std::byte*> observation_;  // of each field, in the buffer of the present step

@@ -10,6 +10,7 @@
 #include "env/block_layout.h"
 #include "env/env_factory.h"
 #include "env/executor.h"
+#include "env/reward_rules.h"
 
 namespace troupe::env {
 
@@ -56,6 +57,8 @@ class EnvBlock {
     bool stagger = false;
     /// The job's seed; with the environment's id and the episode it makes the episode's seed.
     std::uint64_t seed = 0;
+    /// What BlockView::reward holds; episode_return is the environment's own reward all the same.
+    RewardRules reward = {};
   };
   /// Makes the environments. Errors: those of EnvFactory::make; invalid_argument (rows or first_env not divisible by
   /// group_size, exec_steps above chunk, numbers below their least, a spec without bounds of its action).

@@ -35,6 +35,7 @@ SUBFOLDER_EDGES = {
     "env/mujoco": "env",
     "env/mujoco/models": "env/mujoco",
     "env/mujoco/tasks": "env/mujoco env/mujoco/models",
+    "env/reward": "env",
     "env/registry": "env env/arm7 env/classic env/mujoco",
     "env/render": "",
     "data": "data/image data/index data/lerobot data/sampling data/statistics",

@@ -90,6 +90,37 @@ TEST_F(RlRunTest, OffPolicyTransitionsBalanceAndSurviveAResume) {
   EXPECT_THAT(verified("runs"), HasSubstr("updates 640"));
 }
 
+TEST_F(RlRunTest, AShapedRewardIsTrainedOnAndTheEnvironmentsOwnReported) {
+  const Words shaped = {"env.id=reach-v1", "env.reward.coef=0", "env.reward.step_penalty=2",
+                        "env.reward.model={name: goal_distance, options: {first: 2, count: 2}}", "training.steps=2"};
+  ASSERT_TRUE(succeeded(run("runs", shaped)));
+  for (const auto& [step, reward] : curve("runs", "rollout/rewards")) EXPECT_LT(reward, -1) << step;
+  for (const auto& [step, total] : curve("runs", "env/return")) EXPECT_GE(total, 0) << step;
+  EXPECT_GE(curve("runs", "eval/return").rbegin()->second, 0);
+}
+
+TEST_F(RlRunTest, ARewardThatCannotBeComputedIsRefusedBeforeTheStart) {
+  expect_end(run("runs", {"env.reward.model={name: success}"}), 2, {},
+             {"env.reward.model.options of success", "CartPole-v1 does not say when its task is solved"});
+}
+
+TEST_F(RlRunTest, APlanSaysWhatAnItemTakesOnceARunHasTimedAStep) {
+  const std::string cache = dir_ / "cache";
+  const auto plan = [&] {
+    Words words = small("runs");
+    words[0] = "plan";
+    const ProgramEnd end =
+        run_program(words, {.cwd = dir_.path(), .env = {{"XDG_CACHE_HOME", cache}}, .deadline = 60s});
+    EXPECT_EQ(end.exit_code, 0) << end.text();
+    return end.out;
+  };
+  EXPECT_THAT(plan(), HasSubstr("32 policy steps of 2 environments; what they take is not known"));
+  // three seconds or so: a rollout worker says what its items took after two
+  ASSERT_TRUE(succeeded(run_program(small("runs", {"training.steps=120"}),
+                                    {.cwd = dir_.path(), .env = {{"XDG_CACHE_HOME", cache}}, .deadline = 150s})));
+  EXPECT_THAT(plan(), HasSubstr("32 policy steps of 2 environments, about "));
+}
+
 TEST_F(RlRunTest, AnUnknownEnvironmentIsRefusedWithTheNearestName) {
   expect_end(run("runs", {"env.id=CartPol-v1"}), 2, {}, {"env.id", "CartPole-v1"});
 }

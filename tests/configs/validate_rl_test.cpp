@@ -33,6 +33,9 @@ INSTANTIATE_TEST_SUITE_P(
                {"optimizer.name=sophia"},
                "optimizer.name: sophia estimates curvature from the flow-matching loss of DreamZero; this job trains a "
                "policy for an environment; write adamw"},
+        Broken{"ARewardModelHasAName",
+               {"env.reward.model.weight=2"},
+               "env.reward.model.name: is empty, and other keys of env.reward.model are set; name the model"},
         Broken{"ExecutedActions", {"env.exec_steps=2"}, "env.exec_steps: 2 of a chunk of 1 actions cannot be executed"},
         Broken{"WholeChunks",
                {"env.chunk=3"},

@@ -7,6 +7,7 @@
 
 #include "data/sample/sample.h"
 #include "env/block_layout.h"
+#include "env/reward/reward_registry.h"
 #include "model/shard/flat_layout.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/encoder_cost.h"
@@ -93,6 +94,8 @@ Result<ModelCost> imitation_model_cost(const JobConfig& job) {
 /// The policy's units, and what travels between simulators, rollout workers and learners.
 Result<ModelCost> rl_model_cost(const JobConfig& job) {
   TROUPE_ASSIGN(const Agent agent, make_agent(job));
+  // a reward that cannot be computed is told before anything starts
+  TROUPE_TRY(make_reward_rules(job.env.reward, agent.spec(), job.algorithm.gamma));
   const TrajectoryLayout item = make_trajectory_layout(job, agent.spec(), *agent.policy);
   const RlShape shape = rl_shape(job);
   ModelCost cost = policy_cost(*agent.policy);

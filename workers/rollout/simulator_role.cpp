@@ -8,6 +8,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "env/reward/reward_registry.h"
 #include "placement/rl_shape.h"
 #include "workers/rollout/block_requests.h"
 
@@ -30,8 +31,12 @@ MakeBlock make_block_of(const JobConfig& job, std::shared_ptr<const EnvFactory> 
                                  .max_steps = job.env.max_episode_steps,
                                  .stagger = job.env.stagger,
                                  .seed = static_cast<std::uint64_t>(job.job.seed)};
-  return [factory = std::move(factory), common](std::int64_t block, Executor& executor) {
+  const auto reward = make_reward_rules(job.env.reward, factory->spec(), job.algorithm.gamma);
+  return [factory = std::move(factory), common, reward](std::int64_t block,
+                                                        Executor& executor) -> Result<std::unique_ptr<EnvBlock>> {
+    if (!reward) return reward.error();
     EnvBlock::Options options = common;
+    options.reward = *reward;
     options.first_env = block * common.rows;
     return EnvBlock::make(factory, options, executor);
   };

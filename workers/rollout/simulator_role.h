@@ -24,7 +24,7 @@ namespace troupe::workers {
 using MakeBlock = std::function<Result<std::unique_ptr<EnvBlock>>(std::int64_t block, Executor& executor)>;
 
 /// As the job says: environments [block * n, (block + 1) * n), job.seed, reset mode, chunk, group size. The returned
-/// function may be called by any thread. Its errors: those of EnvBlock::make.
+/// function may be called by any thread. Its errors: those of EnvBlock::make and make_reward_rules.
 MakeBlock make_block_of(const JobConfig& job, std::shared_ptr<const EnvFactory> factory);
 /// env.reset_mode: "episode", "fixed", or "auto" (ResetMode::same_step).
 ResetMode reset_mode_of(const EnvConfig& env);

@@ -27,7 +27,6 @@ TrajectoryWriter::TrajectoryWriter(const JobConfig& job, const EnvSpec& spec, co
 BlockHistory TrajectoryWriter::new_history() const {
   const auto n = static_cast<std::size_t>(layout_.rows);
   return {.discounted = std::vector<double>(n),
-          .episode_return = std::vector<double>(n),
           .success = std::vector<std::uint8_t>(n),
           .finished = std::vector<std::uint8_t>(n),
           .observed = Moments(static_cast<std::size_t>(layout_.state_dim)),
@@ -42,7 +41,6 @@ void TrajectoryWriter::begin(TrajectoryView item, std::int64_t round, std::int64
   history.returned.clear();
   if (continues) return;
   std::fill(history.discounted.begin(), history.discounted.end(), 0.0);
-  std::fill(history.episode_return.begin(), history.episode_return.end(), 0.0);
   std::fill(history.success.begin(), history.success.end(), std::uint8_t{0});
   std::fill(history.finished.begin(), history.finished.end(), std::uint8_t{0});
 }
@@ -101,14 +99,12 @@ void TrajectoryWriter::transition(TrajectoryView item, std::int64_t call, const 
   counted.reserve(n);
   for (std::size_t row = 0; row < n; ++row) {
     double& discounted = history.discounted[row];
-    double& total = history.episode_return[row];
     if (!per_action_) discounted *= gamma_;
     for (std::size_t k = 0; k < K; ++k) {
       const std::size_t cell = row * K + k;
       if (from.valid()[cell] == 0) continue;
       if (per_action_) discounted *= gamma_;
       discounted += from.reward()[cell];
-      total += from.reward()[cell];
       const bool success = from.success()[cell] != 0;
       history.success[row] = static_cast<std::uint8_t>((history.success[row] & 1) | (success ? 3 : 0));
     }
@@ -124,7 +120,7 @@ void TrajectoryWriter::transition(TrajectoryView item, std::int64_t call, const 
     }
     history.finished[row] = ends_with_item_ ? 1 : 0;
     history.success[row] = 0;
-    discounted = total = 0;
+    discounted = 0;
   }
   if (layout_.returned.is_present()) history.returned.add(counted);
 }
@@ -166,7 +162,7 @@ void TrajectoryWriter::finish(TrajectoryView item, const BlockView& from, BlockH
   for (std::size_t row = 0; row < static_cast<std::size_t>(layout_.rows) && ends_with_item_; ++row) {
     if (history.finished[row] != 0 || from.step()[row] == 0) continue;
     item.ended(last)[row] = 1;
-    item.episode_return(last)[row] = history.episode_return[row];
+    item.episode_return(last)[row] = from.episode_return()[row];
     item.episode_length(last)[row] = from.step()[row];
     item.episode_success(last)[row] = history.success[row];
   }

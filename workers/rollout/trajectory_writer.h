@@ -17,8 +17,6 @@ struct BlockHistory {
   /// [n] discounted return so far: R <- gamma R + r, per action that was executed with algorithm.discount semi_mdp,
   /// else R <- gamma R + sum_k r_k per policy step. Its variance normalises rewards (NormalizeReward of Gymnasium).
   std::vector<double> discounted;
-  /// [n] undiscounted.
-  std::vector<double> episode_return;
   /// [n] of the episode: bit 0 ever, bit 1 at the last action.
   std::vector<std::uint8_t> success;
   /// [n] the episode has ended and its row is frozen (reset modes episode and fixed).

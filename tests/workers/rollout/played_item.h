@@ -171,7 +171,7 @@ class PlayedItem {
   void note_history(std::int64_t t, const BlockView& from, const BlockHistory& history) {
     for (std::int64_t b = 0; b < layout_.rows; ++b) {
       const auto row = static_cast<std::size_t>(b);
-      note(t, b, history.episode_return[row], from.step()[row], history.success[row]);
+      note(t, b, from.episode_return()[row], from.step()[row], history.success[row]);
     }
   }
   void note_records() {

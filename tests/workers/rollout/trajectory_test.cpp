@@ -304,6 +304,7 @@ TEST_F(TrajectoryWriterTest, EpisodesThatEndWithTheItemAreRecordedInItsLastStep)
   writer->transition(item, 0, block, history);
   block.done()[0] = 0;
   for (std::int64_t call = 1; call < layout.calls; ++call) writer->transition(item, call, block, history);
+  block.episode_return()[1] = 16;
   writer->finish(item, block, history);
   EXPECT_THAT(item.ended(0), ElementsAre(1, 0, 0));
   EXPECT_THAT(item.ended(layout.calls - 1), ElementsAre(0, 1, 1));
