@@ -75,14 +75,14 @@ std::optional<RoomFinding> look_at_run_root(const JobConfig& job, const Disk& di
                                             std::int64_t offload) {
   const std::int64_t one = plan.disk_bytes_per_checkpoint;
   // what a run has written already takes no more
-  const std::int64_t kept = std::min(job.checkpoint.keep, (job.training.steps - 1) / job.checkpoint.interval + 1) + 1;
+  const std::int64_t kept = std::min(job.checkpoint.kept(), (job.training.steps - 1) / job.checkpoint.interval + 1) + 1;
   const std::int64_t more = std::max<std::int64_t>(1, kept - static_cast<std::int64_t>(there.size()));
   const std::int64_t needed = more * one + base + offload;
   if (disk.free >= needed) return std::nullopt;
   std::string what = fmt::format(
-      "a checkpoint takes {}, and {} of them lie there at once (checkpoint.keep {} and the one that is "
+      "a checkpoint takes {}, and {} of them lie there at once (checkpoint.keep {}{} and the one that is "
       "written)",
-      format_bytes(one), kept, job.checkpoint.keep);
+      format_bytes(one), kept, job.checkpoint.keep, job.checkpoint.keeps_best() ? ", the best" : "");
   if (base > 0) what += fmt::format("; the frozen weights beside them take {}", format_bytes(base));
   if (offload > 0) what += fmt::format("; what is offloaded takes {}", format_bytes(offload));
   RoomFinding finding =

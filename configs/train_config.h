@@ -279,14 +279,24 @@ struct CheckpointConfig {
   std::int64_t interval = 500;
   /// 1 to 10000. Read by workers/controller, placement.
   std::int64_t keep = 3;
+  /// Read by workers/controller, app.
+  std::string keep_best = "none";
   /// Seconds, 1 to 86400. Read by workers/controller, workers/learner.
   Seconds timeout{600};
+
+  bool keeps_best() const { return keep_best != "none"; }
+  /// Checkpoints that stay on disk.
+  std::int64_t kept() const { return keep + (keeps_best() ? 1 : 0); }
 
   template <class V>
   static void describe(V& v) {
     v.field("interval", &CheckpointConfig::interval, "steps between checkpoints; one is always written at the end",
             "steps", 1, 1LL << 40);
     v.field("keep", &CheckpointConfig::keep, "newest checkpoints kept", "count", 1, 10000);
+    v.choice("keep_best", &CheckpointConfig::keep_best,
+             "also keeps the checkpoint whose evaluation was the best, as checkpoints/best: the most success at any "
+             "step or the highest return (kind rl), or the least held-out loss (kind sft)",
+             {"none", "eval/success", "eval/return", "eval/loss"});
     v.field("timeout_s", &CheckpointConfig::timeout, "longest wait for a checkpoint to commit", "seconds", 1, 86400);
   }
 };

@@ -160,6 +160,18 @@ void validate_training(const JobConfig& job, Rules& rules) {
   rules.require(job.job.kind == JobKind::rl || job.eval.every == 0 || any_held_out, "eval.every",
                 "evaluation needs held-out episodes; name them in data.eval_episodes or set eval.every to 0",
                 {"data.eval_episodes"});
+  const std::string& best = job.checkpoint.keep_best;
+  rules.require(
+      !job.checkpoint.keeps_best() || (job.job.kind == JobKind::rl) == (best != "eval/loss"), "checkpoint.keep_best",
+      fmt::format("is {}, which evaluations of kind {} do not measure; write {}", best, enum_name(job.job.kind),
+                  job.job.kind == JobKind::rl ? "eval/success or eval/return" : "eval/loss"),
+      {"job.kind"});
+  rules.require(!job.checkpoint.keeps_best() || (job.eval.every > 0 && job.eval.every % job.checkpoint.interval == 0),
+                "eval.every",
+                fmt::format("is {}; with checkpoint.keep_best each evaluation needs a checkpoint: write a multiple of "
+                            "checkpoint.interval, {}",
+                            job.eval.every, job.checkpoint.interval),
+                {"checkpoint.keep_best", "checkpoint.interval"});
   const bool open_loop = job.eval.open_loop.at_end;
   rules.require(!open_loop || !trains_agent(job), "eval.open_loop.at_end",
                 "compares a world-action model with recordings; this job trains a policy for an environment, which "

@@ -167,11 +167,11 @@ std::string pool_block(const Plan& plan, const JobConfig& job, const std::string
 std::string checkpointer_block(const Plan& plan, const JobConfig& job) {
   const auto actors = actors_of(plan, "checkpointer");
   const std::int64_t disk = plan.disk_bytes_per_checkpoint;
-  return block("checkpointer", actors, places(plan, actors),
-               fmt::format("host {}", format_bytes(actors.front()->memory_bytes)),
-               {fmt::format("every {} steps, {} = {} on disk, keep {} -> {}", format_grouped(job.checkpoint.interval),
-                            saved_note(plan, job), format_bytes(disk), job.checkpoint.keep,
-                            format_bytes(disk * job.checkpoint.keep))});
+  return block(
+      "checkpointer", actors, places(plan, actors), fmt::format("host {}", format_bytes(actors.front()->memory_bytes)),
+      {fmt::format("every {} steps, {} = {} on disk, keep {}{} -> {}", format_grouped(job.checkpoint.interval),
+                   saved_note(plan, job), format_bytes(disk), job.checkpoint.keep,
+                   job.checkpoint.keeps_best() ? " and the best" : "", format_bytes(disk * job.checkpoint.kept()))});
 }
 
 std::string batch_line(const Plan& plan, const JobConfig& job) {

@@ -36,6 +36,14 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"ARewardModelHasAName",
                {"env.reward.model.weight=2"},
                "env.reward.model.name: is empty, and other keys of env.reward.model are set; name the model"},
+        Broken{"BestByReturnOrSuccess",
+               {"checkpoint.keep_best=eval/loss", "checkpoint.interval=1", "eval.every=1"},
+               "checkpoint.keep_best: is eval/loss, which evaluations of kind rl do not measure; write eval/success or "
+               "eval/return"},
+        Broken{"BestWantsACheckpointOfEachEvaluation",
+               {"checkpoint.keep_best=eval/return", "checkpoint.interval=20", "eval.every=10"},
+               "eval.every: is 10; with checkpoint.keep_best each evaluation needs a checkpoint: write a multiple of "
+               "checkpoint.interval, 20"},
         Broken{"ExecutedActions", {"env.exec_steps=2"}, "env.exec_steps: 2 of a chunk of 1 actions cannot be executed"},
         Broken{"WholeChunks",
                {"env.chunk=3"},

@@ -101,8 +101,8 @@ std::string checkpoint_tmp_name(std::int64_t step, std::uint64_t fence) {
   return fmt::format("{}.tmp-{}", checkpoint_name(step), to_hex(fence));
 }
 
-Result<void> move_latest(const std::string& folder, const std::string& name) {
-  const std::string link = folder + "/latest", temporary = folder + "/latest.tmp";
+Result<void> move_link(const std::string& folder, const std::string& link_name, const std::string& name) {
+  const std::string link = folder + "/" + link_name, temporary = link + ".tmp";
   std::error_code error;
   fs::remove(temporary, error);
   if (error) return file_error(temporary, "cannot be removed", error.value());
@@ -135,7 +135,7 @@ Result<std::string> commit_checkpoint(const std::string& folder, const std::stri
     const auto written = parse_name(fs::path(tmp_directory).filename().string());
     const auto there = read_entry(target, step);
     if (there && written && written->fence == there->manifest.fence) {
-      TROUPE_TRY(move_latest(folder, name));
+      TROUPE_TRY(move_link(folder, kLatestLink, name));
       return target;
     }
   }
@@ -147,7 +147,7 @@ Result<std::string> commit_checkpoint(const std::string& folder, const std::stri
     return file_error(target, "cannot be renamed into place", errno);
   }
   TROUPE_TRY(sync_directory(folder));
-  TROUPE_TRY(move_latest(folder, name));
+  TROUPE_TRY(move_link(folder, kLatestLink, name));
   if (replaces) {
     log::warn("{}: replaced by a later attempt at the same step", target);
     remove_checkpoint(tmp_directory);
@@ -176,9 +176,9 @@ std::vector<std::string> invalid_checkpoints(const std::string& folder) {
     const std::string path = entry.path().string(), name = entry.path().filename().string();
     const bool listed =
         std::any_of(valid.begin(), valid.end(), [&](const CheckpointEntry& c) { return c.directory == path; });
-    const bool is_known = name.starts_with("base_") || name.find(".tmp-") != std::string::npos ||
-                          name.find(kDamaged) != std::string::npos;
-    if (name != "latest" && !is_known && !listed) paths.push_back(path);
+    const bool is_known = name == kLatestLink || name == kBestLink || name.starts_with("base_") ||
+                          name.find(".tmp-") != std::string::npos || name.find(kDamaged) != std::string::npos;
+    if (!is_known && !listed) paths.push_back(path);
   }
   return paths;
 }
@@ -229,7 +229,7 @@ Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int
   const std::string name = checkpoint_name(step), damaged = folder + "/" + name;
   if (entries.empty() && only == OnlyCheckpoint::stays)
     return Error{Errc::not_found, fmt::format("there is none before it in {}", folder)};
-  TROUPE_TRY(move_latest(folder, entries.empty() ? "" : checkpoint_name(entries.back().step)));
+  TROUPE_TRY(move_link(folder, kLatestLink, entries.empty() ? "" : checkpoint_name(entries.back().step)));
   const std::string aside = fmt::format("{}{}{}", damaged, kDamaged, to_hex(fence));
   if (::rename(damaged.c_str(), aside.c_str()) != 0 && errno != ENOENT)
     return file_error(damaged, "cannot be renamed", errno);
@@ -238,13 +238,15 @@ Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int
 }
 
 std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,
-                                            std::optional<std::uint64_t> current_fence) {
+                                            std::optional<std::uint64_t> current_fence,
+                                            std::optional<std::int64_t> best) {
   auto entries = list_checkpoints(folder);
   std::uint64_t fence = current_fence.value_or(0);
   if (!current_fence && !entries.empty()) fence = entries.back().manifest.fence;
   std::vector<std::int64_t> removed;
   const std::size_t kept = std::max<std::size_t>(1, keep);
   for (std::size_t i = 0; i + kept < entries.size(); ++i) {
+    if (entries[i].step == best) continue;
     if (remove_checkpoint(entries[i].directory)) removed.push_back(entries[i].step);
   }
   for (const std::string& name : subfolders(folder)) {

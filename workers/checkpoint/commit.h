@@ -57,9 +57,12 @@ Result<CheckpointEntry> newest_checkpoint(const std::string& folder);
 /// `error` as it is.
 Error suggest_older(const Error& error, const std::string& directory);
 
-/// Makes the symlink `folder`/latest name this checkpoint, by rename; an empty name removes the link. Errors: those of
+/// Symlinks beside a run's checkpoints: the newest, and the best of those that were evaluated.
+inline constexpr const char *kLatestLink = "latest", *kBestLink = "best";
+
+/// Makes a symlink of `folder` name this checkpoint, by rename; an empty name removes the link. Errors: those of
 /// file_error.
-Result<void> move_latest(const std::string& folder, const std::string& name);
+Result<void> move_link(const std::string& folder, const std::string& link, const std::string& name);
 
 /// What set_aside_checkpoint does with the only checkpoint of a folder.
 enum class OnlyCheckpoint : std::uint8_t { stays, goes };
@@ -75,12 +78,13 @@ Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int
 /// checkpoint. False, and a warning in the log, where something stays.
 bool remove_checkpoint(const std::string& directory);
 
-/// Keeps the newest `keep` (at least one) valid checkpoints and removes older ones, each one's manifest first so that
-/// a crash leaves garbage and not half a checkpoint. Also removes garbage: step_NNNNNN without a manifest, and
-/// step_NNNNNN.tmp-<fence> with a fence below `current_fence` (if absent: below the newest checkpoint's). Other names
-/// are left alone. Bases: prune_bases. What cannot be removed is logged and left. Returns the steps of removed
-/// checkpoints.
+/// Keeps the newest `keep` (at least one) valid checkpoints and that of step `best`, and removes older ones, each one's
+/// manifest first so that a crash leaves garbage and not half a checkpoint. Also removes garbage: step_NNNNNN without a
+/// manifest, and step_NNNNNN.tmp-<fence> with a fence below `current_fence` (if absent: below the newest checkpoint's).
+/// Other names are left alone. Bases: prune_bases. What cannot be removed is logged and left. Returns the steps of
+/// removed checkpoints.
 std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,
-                                            std::optional<std::uint64_t> current_fence = std::nullopt);
+                                            std::optional<std::uint64_t> current_fence = std::nullopt,
+                                            std::optional<std::int64_t> best = std::nullopt);
 
 }  // namespace troupe::workers

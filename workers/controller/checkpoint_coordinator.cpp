@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -127,14 +128,64 @@ void CheckpointCoordinator::committed() {
   committed_step_ = record.step;
   committed_directory_ = run_.path(record.directory);
   tell_learners(done, true);
+  if (const auto evaluated = evaluations_.find(record.step); evaluated != evaluations_.end())
+    judge({.step = record.step, .value = evaluated->second});
+  // the checkpoints of those before were given up
+  evaluations_.erase(evaluations_.begin(), evaluations_.upper_bound(record.step));
+  prune(record.fence);
+}
+
+void CheckpointCoordinator::prune(std::uint64_t fence) {
   const auto keep = static_cast<std::size_t>(options_.keep);
+  const bool keeps_best = !options_.best_metric.empty();
   effects_.in_background(
-      [&db = db_, folder = run_.checkpoints(), keep, fence = record.fence]() -> Result<void> {
-        for (const std::int64_t step : prune_checkpoints(folder, keep, fence)) TROUPE_TRY(db.remove_checkpoint(step));
+      [&db = db_, folder = run_.checkpoints(), keep, keeps_best, fence]() -> Result<void> {
+        std::optional<BestRecord> best;
+        if (keeps_best) {
+          TROUPE_ASSIGN(best, db.best());
+        }
+        const auto best_step = best ? std::optional(best->step) : std::nullopt;
+        for (const std::int64_t step : prune_checkpoints(folder, keep, fence, best_step))
+          TROUPE_TRY(db.remove_checkpoint(step));
         return {};
       },
       [](const Result<void>& pruned) {
         if (!pruned) log::warn("checkpoints that were pruned stay listed: {}", pruned.error().message());
+      });
+}
+
+void CheckpointCoordinator::on_evaluation(const EvalReport& report) {
+  if (options_.best_metric.empty()) return;
+  const auto metric = report.metrics.find(options_.best_metric);
+  if (metric == report.metrics.end() || !std::isfinite(metric->second)) {
+    log::warn("the evaluation of step {} has no {}; it is not compared with the best", report.step,
+              options_.best_metric);
+    return;
+  }
+  if (report.step > committed_step_) {
+    evaluations_[report.step] = metric->second;
+    return;
+  }
+  judge({.step = report.step, .value = metric->second});
+  prune(report.fence);
+}
+
+void CheckpointCoordinator::judge(const BestRecord& evaluated) {
+  effects_.in_background(
+      [&db = db_, folder = run_.checkpoints(), evaluated, least = options_.least_is_best]() -> Result<void> {
+        const auto listed = list_checkpoints(folder);
+        const auto is_there = [&](std::int64_t step) {
+          return std::any_of(listed.begin(), listed.end(), [&](const auto& entry) { return entry.step == step; });
+        };
+        if (!is_there(evaluated.step)) return {};
+        TROUPE_ASSIGN(const auto best, db.best());
+        const bool stands = best && best->step != evaluated.step && is_there(best->step);
+        if (stands && !(least ? evaluated.value < best->value : evaluated.value > best->value)) return {};
+        TROUPE_TRY(db.set_best(evaluated));
+        return move_link(folder, kBestLink, checkpoint_name(evaluated.step));
+      },
+      [](const Result<void>& judged) {
+        if (!judged) log::warn("the best checkpoint is not known: {}", judged.error().message());
       });
 }
 
@@ -197,7 +248,7 @@ void CheckpointCoordinator::take_back() {
         const auto found = manifest_hash(directory);
         if (found && *found == hash) {
           remove_checkpoint(directory);
-          TROUPE_TRY(move_latest(folder, before));
+          TROUPE_TRY(move_link(folder, kLatestLink, before));
         }
         return db.drop_commit();
       },
@@ -258,6 +309,7 @@ void CheckpointCoordinator::tell_learners(const Pending& attempt, bool committed
 }
 
 void CheckpointCoordinator::abandon() {
+  evaluations_.clear();
   pending_.reset();
   if (committing_) {
     committing_->is_abandoned = true;

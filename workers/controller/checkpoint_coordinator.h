@@ -31,6 +31,9 @@ class CheckpointCoordinator {
     std::int64_t world = 1;
     /// Newest checkpoints that are not pruned (checkpoint.keep).
     std::int64_t keep = 3;
+    /// The metric by which the best is kept too, and whether the least is the best; empty: none (checkpoint.keep_best).
+    std::string best_metric = {};
+    bool least_is_best = false;
     /// Longest time of one write, after which the checkpointer is replaced.
     std::chrono::milliseconds timeout{600'000};
   };
@@ -70,6 +73,9 @@ class CheckpointCoordinator {
   /// The checkpointer has written, or failed to. What it wrote is committed in the background; an answer of another
   /// step or fence is not, and its folder is removed.
   void on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now);
+  /// An evaluation of `step` ended. Its checkpoint becomes the best, now or when it is committed, if no better one is
+  /// there; ignored without best_metric.
+  void on_evaluation(const EvalReport& report);
   /// The group is forming again: what is in flight will not be committed. A commit that is under way ends as it will.
   void abandon();
   /// A rank of the group of `fence` cannot read the newest checkpoint: it is set aside as
@@ -103,6 +109,10 @@ class CheckpointCoordinator {
   void commit(const CheckpointDone& done);
   /// It has succeeded: tells the ranks, prunes.
   void committed();
+  /// Removes what is neither among the newest nor the best.
+  void prune(std::uint64_t fence);
+  /// Compares a committed checkpoint with the best there is.
+  void judge(const BestRecord& evaluated);
   /// A write or a commit has failed: it is tried again, or given up.
   void failed(Pending attempt, const std::string& why);
   /// Tells ranks that nothing was committed; the next snapshot tries anew.
@@ -122,6 +132,8 @@ class CheckpointCoordinator {
   // Times that the checkpoint of this step was begun, under any fence.
   std::int64_t attempted_step_ = -1;
   int attempts_ = 0;
+  // Of steps whose checkpoints are not committed.
+  std::map<std::int64_t, double> evaluations_;
   // Begun in state.db and not finished.
   std::optional<CheckpointRecord> begun_commit_;
   std::optional<TimePoint> going_back_since_;

@@ -27,6 +27,12 @@ bool speaks_against_its_item(const ActorExited& m) {
   if (m.signal == kKill) return m.killed_by_us;
   return m.signal == kTerminate ? false : m.signal != 0 || m.exit_code != 0;
 }
+
+/// The metric of evaluations by which the best checkpoint is kept; empty: none is.
+std::string best_metric(const CheckpointConfig& config) {
+  if (!config.keeps_best()) return {};
+  return config.keep_best == "eval/success" ? "eval/success_once" : config.keep_best;
+}
 }  // namespace
 
 JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effects)
@@ -46,6 +52,8 @@ JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effect
              actors_, launcher_, db, effects),
       checkpoints_({.world = setup_.plan.batch.data_ranks,
                     .keep = setup_.config.checkpoint.keep,
+                    .best_metric = best_metric(setup_.config.checkpoint),
+                    .least_is_best = setup_.config.checkpoint.keep_best == "eval/loss",
                     .timeout = to_milliseconds(setup_.config.checkpoint.timeout)},
                    setup_.run, db, effects),
       step_(setup_.resume_step),
@@ -241,6 +249,7 @@ void JobController::on(const std::string&, const EvalReport& m, TimePoint now) {
   if (m.fence != group_.fence()) return;
   group_.progressed(now);
   effects_.evaluated(m);
+  checkpoints_.on_evaluation(m);
 }
 
 void JobController::on(const std::string&, const SnapshotReady& m, TimePoint now) {

@@ -81,6 +81,8 @@ class ControllerService final : public ControllerEffects {
   const std::vector<std::string>& notable_events() const { return notable_; }
   /// Mean time of a policy step of a block in the items that rollout workers delivered; nothing: none said so.
   std::optional<double> policy_step_seconds() const;
+  /// The checkpoint that checkpoint.keep_best keeps. Errors: those of StateDb.
+  Result<std::optional<BestRecord>> best() const { return db_.best(); }
 
   // ControllerEffects
   void send(const std::string& to, const Message& message) override;

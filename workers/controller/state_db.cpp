@@ -15,7 +15,7 @@ namespace troupe::workers {
 
 namespace {
 
-constexpr int kSchemaVersion = 2;
+constexpr int kSchemaVersion = 3;
 constexpr const char* kSchema = R"(
 CREATE TABLE job(id INTEGER PRIMARY KEY CHECK(id = 0), term INTEGER NOT NULL, state TEXT NOT NULL, step INTEGER NOT NULL);
 INSERT INTO job VALUES(0, 0, 'PENDING', 0);
@@ -30,6 +30,12 @@ PRAGMA user_version = 1;
 constexpr const char* kSecondVersion = R"(
 CREATE TABLE commit_intent(id INTEGER PRIMARY KEY CHECK(id = 0), step INTEGER NOT NULL, fence INTEGER NOT NULL, directory TEXT NOT NULL, manifest_hash TEXT NOT NULL);
 PRAGMA user_version = 2;
+)";
+
+/// From version 2: the best checkpoint.
+constexpr const char* kThirdVersion = R"(
+CREATE TABLE best(id INTEGER PRIMARY KEY CHECK(id = 0), step INTEGER NOT NULL, value REAL NOT NULL);
+PRAGMA user_version = 3;
 )";
 
 /// Another process may hold the file for a moment: sqlite3 that is asked to write, a reader that mends the log.
@@ -197,7 +203,8 @@ Result<std::unique_ptr<StateDb>> StateDb::open(const std::string& path) {
   }
   TROUPE_TRY(connection->execute("BEGIN IMMEDIATE;"));
   if (found == 0) TROUPE_TRY(connection->execute(kSchema));
-  if (found < kSchemaVersion) TROUPE_TRY(connection->execute(kSecondVersion));
+  if (found < 2) TROUPE_TRY(connection->execute(kSecondVersion));
+  if (found < 3) TROUPE_TRY(connection->execute(kThirdVersion));
   TROUPE_TRY(connection->execute("COMMIT;"));
   return std::unique_ptr<StateDb>(new StateDb(std::move(connection)));
 }
@@ -295,6 +302,16 @@ Result<std::vector<CheckpointRecord>> StateDb::checkpoints() const {
   std::vector<CheckpointRecord> found;
   for (const Row& row : rows) found.push_back(to_checkpoint(row));
   return found;
+}
+
+Result<void> StateDb::set_best(const BestRecord& best) {
+  return db_->run("INSERT OR REPLACE INTO best VALUES(0, ?, ?)", {best.step, best.value});
+}
+
+Result<std::optional<BestRecord>> StateDb::best() const {
+  TROUPE_ASSIGN(const auto rows, db_->query("SELECT step, value FROM best"));
+  if (rows.empty()) return std::optional<BestRecord>{};
+  return std::optional(BestRecord{number(rows[0][0]), std::get<double>(rows[0][1])});
 }
 
 Result<void> StateDb::set_pool(const std::string& pool, std::int64_t target) {

@@ -33,6 +33,12 @@ struct CheckpointRecord {
   std::string manifest_hash;
 };
 
+/// The checkpoint that checkpoint.keep_best keeps, and what its evaluation measured (table `best`).
+struct BestRecord {
+  std::int64_t step = 0;
+  double value = 0;
+};
+
 /// What must survive the controller: one SQLite file `state.db` per run directory, WAL, synchronous=FULL (tables:
 /// docs/run-directory.md#statedb). One process writes, the holder of RUN/lock (run_lock.h); any process of this machine
 /// may read meanwhile. A change is on disk before its method returns. Thread-safe. Errors of every method:
@@ -79,6 +85,9 @@ class StateDb {
   Result<void> remove_checkpoint(std::int64_t step);
   /// In order of step; pruned ones are not there.
   Result<std::vector<CheckpointRecord>> checkpoints() const;
+  /// Replaces the one before.
+  Result<void> set_best(const BestRecord& best);
+  Result<std::optional<BestRecord>> best() const;
   /// The size that `troupe scale` asked for.
   Result<void> set_pool(const std::string& pool, std::int64_t target);
   /// `wall_seconds`: since 1970.

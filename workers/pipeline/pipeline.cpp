@@ -129,6 +129,11 @@ Result<void> Pipeline::check_fingerprint(const std::string& checkpoint) const {
 Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job) {
   if (trains_agent(job)) {
     TROUPE_ASSIGN(auto agent, make_agent(job));
+    if (job.checkpoint.keep_best == "eval/success" && !agent.spec().has_success) {
+      return invalid_argument(
+          fmt::format("checkpoint.keep_best: is eval/success, and {} does not say what success is; write eval/return",
+                      agent.spec().id));
+    }
     if (!is_imitation(job)) return std::shared_ptr<const Pipeline>(std::make_shared<AgentPipeline>(std::move(agent)));
     TROUPE_ASSIGN(auto data, Demonstrations::open(job.data, agent.shape));
     return std::shared_ptr<const Pipeline>(std::make_shared<ImitationPipeline>(std::move(agent), job, std::move(data)));

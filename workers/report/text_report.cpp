@@ -165,6 +165,7 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
                       s.checkpoint_verified ? ", verified" : "")},
          {"latest -> " + leaf}},
         2);
+    if (!s.best.empty()) row("", {{"checkpoints/best -> " + s.best}}, 2);
   }
   std::vector<TextField> next;
   for (const std::string& command : s.next) next.push_back({command});

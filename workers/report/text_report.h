@@ -93,6 +93,8 @@ struct RunSummary {
   std::string checkpoint{};
   std::int64_t checkpoint_bytes = 0;
   bool checkpoint_verified = false;
+  /// "step_000400 (eval/success 0.93)": what checkpoint.keep_best has kept; empty: it keeps none.
+  std::string best{};
   /// Commands to run now.
   std::vector<std::string> next{};
 };

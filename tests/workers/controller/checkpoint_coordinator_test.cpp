@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "tests/support/bias_checkpoint.h"
 #include "tests/support/folder_files.h"
@@ -136,7 +137,7 @@ TEST_F(CheckpointCoordinatorTest, AGroupThatFormsAgainTakesBackACommitThatFailed
   EXPECT_TRUE(std::filesystem::exists(run.checkpoints() + "/step_000020"));
   // It was moved after all, as far as anybody can know.
   std::filesystem::remove_all(run.checkpoints() + "/latest.tmp");
-  move_latest(run.checkpoints(), "step_000020").value();
+  move_link(run.checkpoints(), kLatestLink, "step_000020").value();
   coordinator.abandon();
   EXPECT_FALSE(std::filesystem::exists(run.checkpoints() + "/step_000020"))
       << "a later start would go on from a step that the new group trains otherwise";
@@ -255,16 +256,89 @@ TEST_F(CheckpointCoordinatorTest, ACommitThatFailsAfterItsGroupBrokeIsNotTriedAg
   EXPECT_EQ(coordinator.committed_step(), 10);
 }
 
+struct BestCheckpointTest : CheckpointCoordinatorTest {
+  void evaluate(CheckpointCoordinator& by, std::int64_t step, double value) {
+    by.on_evaluation({.actor = "learner/0", .fence = kFence, .step = step, .metrics = {{"eval/return", value}}});
+  }
+  /// A checkpoint whose evaluation ends before it is committed.
+  void commit_evaluated(CheckpointCoordinator& by, std::int64_t step, double value) {
+    by.on_snapshot({.actor = "", .rank = 0, .step = step, .fence = kFence, .handle = "h", .updates = step}, kFence,
+                   true, {}, {}, now);
+    evaluate(by, step, value);
+    by.on_done(written(step), kFence, now);
+  }
+  std::string best() const {
+    return std::filesystem::read_symlink(run.checkpoints() + "/" + kBestLink).filename().string();
+  }
+  CheckpointCoordinator keeping{{.world = 1, .keep = 1, .best_metric = "eval/return"}, run, *db, effects};
+};
+
+TEST_F(BestCheckpointTest, TheBestStaysBesideTheNewest) {
+  const double values[] = {1, 5, 3, 4};
+  for (int i = 0; i < 4; ++i) commit_evaluated(keeping, 10 * (i + 1), values[i]);
+  EXPECT_THAT(catalogue(), ElementsAre(20, 40));
+  EXPECT_EQ(best(), "step_000020");
+  EXPECT_EQ(db->best().value()->value, 5);
+  commit_evaluated(keeping, 50, 6);
+  EXPECT_THAT(catalogue(), ElementsAre(50)) << "the best is the newest";
+  EXPECT_EQ(best(), "step_000050");
+}
+
+TEST_F(BestCheckpointTest, AnEvaluationMayEndBehindItsCommit) {
+  commit_evaluated(keeping, 10, 1);
+  commit_evaluated(keeping, 20, -1);
+  evaluate(keeping, 20, 2);
+  EXPECT_EQ(best(), "step_000020") << "the later evaluation of a step is the one that counts";
+  EXPECT_THAT(catalogue(), ElementsAre(20)) << "what was the best is not any more";
+}
+
+TEST_F(BestCheckpointTest, OfLossesTheLeastIsTheBest) {
+  CheckpointCoordinator least{
+      {.world = 1, .keep = 1, .best_metric = "eval/return", .least_is_best = true}, run, *db, effects};
+  commit_evaluated(least, 10, 1);
+  commit_evaluated(least, 20, 5);
+  commit_evaluated(least, 30, 3);
+  EXPECT_THAT(catalogue(), ElementsAre(10, 30));
+}
+
+TEST_F(BestCheckpointTest, ARunThatGoesOnKnowsItsBest) {
+  commit_evaluated(keeping, 10, 5);
+  commit_evaluated(keeping, 20, 1);
+  CheckpointCoordinator resumed{{.world = 1, .keep = 1, .best_metric = "eval/return"}, run, *db, effects};
+  resumed.resume_from(20, run.checkpoints() + "/step_000020");
+  resumed.settle().value();
+  commit_evaluated(resumed, 30, 3);
+  EXPECT_THAT(catalogue(), ElementsAre(10, 30));
+  EXPECT_EQ(best(), "step_000010");
+}
+
+TEST_F(BestCheckpointTest, WhatIsNotThereAnyMoreIsNotTheBest) {
+  commit_evaluated(keeping, 10, 5);
+  remove_checkpoint(run.checkpoints() + "/step_000010");
+  commit_evaluated(keeping, 20, 1);
+  EXPECT_EQ(best(), "step_000020");
+}
+
+TEST_F(BestCheckpointTest, AnEvaluationWithoutACheckpointOrANumberCountsForNothing) {
+  commit_evaluated(keeping, 10, 1);
+  evaluate(keeping, 20, 9);  // its checkpoint is given up
+  commit_evaluated(keeping, 30, std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(best(), "step_000010");
+  EXPECT_THAT(catalogue(), ElementsAre(10, 30));
+}
+
 TEST_F(CheckpointCoordinatorTest, AStateOfTheFirstVersionIsBroughtUpToDate) {
   ASSERT_TRUE(commit(10));
   db.reset();
   sqlite3* file = nullptr;
   ASSERT_EQ(sqlite3_open(run.state_db().c_str(), &file), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(file, "DROP TABLE commit_intent; PRAGMA user_version = 1;", nullptr, nullptr, nullptr),
+  EXPECT_EQ(sqlite3_exec(file, "DROP TABLE commit_intent; DROP TABLE best; PRAGMA user_version = 1;", nullptr, nullptr,
+                         nullptr),
             SQLITE_OK);
   sqlite3_close(file);
   db = StateDb::open(run.state_db()).value();
   EXPECT_FALSE(db->unfinished_commit().value());
+  EXPECT_FALSE(db->best().value());
   EXPECT_EQ(db->committed_step().value(), 10);
 }
 

@@ -309,11 +309,13 @@ class HangingBlock final : public EnvBlock {
   HangingBlock(BlockLayout layout, std::shared_ptr<StepDam> dam) : layout_(std::move(layout)), dam_(std::move(dam)) {}
   const BlockLayout& layout() const override { return layout_; }
   void reset(std::int64_t, BlockView, std::function<void()> done) override { done(); }
+  void reset_to_seed(std::uint64_t, BlockView, std::function<void()> done) override { done(); }
   void step(std::span<const float>, BlockView, std::function<void()> done, Executor::Caller) override {
     dam_->pass(std::move(done));
   }
   Counters counters() const override { return {}; }
   std::uint64_t state_hash(std::int64_t) const override { return 0; }
+  const std::string& why_lost(std::int64_t) const override { return never_; }
   Result<void> render(std::int64_t, const std::string&, RenderTarget) override {
     return Error{Errc::not_found, "no camera"};
   }
@@ -321,6 +323,7 @@ class HangingBlock final : public EnvBlock {
  private:
   const BlockLayout layout_;
   const std::shared_ptr<StepDam> dam_;
+  const std::string never_;
 };
 
 TEST(RolloutLoopTest, ABlockThatHangsIsReportedOnceWithItsSimulator) {

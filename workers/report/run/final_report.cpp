@@ -8,6 +8,7 @@
 
 #include "base/durable_file.h"
 #include "base/file_io.h"
+#include "workers/checkpoint/commit.h"
 #include "workers/report/run/rl_run_report.h"
 #include "workers/report/run/run_page.h"
 #include "workers/report/run/sft_run_report.h"
@@ -58,6 +59,10 @@ RunSummary summarise(const EndedRun& run, int exit_code) {
   if (!saved.empty()) {
     summary.checkpoint = std::filesystem::relative(saved, run.directory.root()).string();
     summary.checkpoint_bytes = bytes_below(saved);
+  }
+  if (const auto best = run.service.best(); run.job.checkpoint.keeps_best() && best && *best) {
+    summary.best =
+        fmt::format("{} ({} {:.4g})", checkpoint_name((*best)->step), run.job.checkpoint.keep_best, (*best)->value);
   }
   return summary;
 }
