@@ -117,6 +117,15 @@ Result<LoadedAgent> load_other(const EvalOptions& options, const LoadedAgent& fi
   return load_agent(folder, env_of_other(first.job.env, first.agent.spec().max_steps, job));
 }
 
+/// Errors: internal (every episode was lost).
+Result<void> check_played(const PlayedEpisodes& played) {
+  for (const EvaluationEpisode& episode : played.records) {
+    if (episode.lost.empty()) return {};
+  }
+  return Error{Errc::internal, fmt::format("{}: no episode was played; the first was lost: {}", played.checkpoint,
+                                           played.records.front().lost)};
+}
+
 Result<void> evaluate_episodes(const EvalOptions& options, const CheckpointPlace& place) {
   const auto first_loaded = load_first(options, place);
   if (!first_loaded) return suggest_older(first_loaded.error(), place.folder);
@@ -148,6 +157,8 @@ Result<void> evaluate_episodes(const EvalOptions& options, const CheckpointPlace
   TROUPE_TRY(write_file_durably(plan.folder + "/eval.json", json));
   TROUPE_TRY(write_file_durably(plan.folder + "/results.md", episodes_markdown(report)));
   fmt::print("{}", options.json ? json : episodes_table(report));
+  TROUPE_TRY(check_played(report.first));
+  if (report.second) TROUPE_TRY(check_played(*report.second));
   if (options.json) return {};
   std::int64_t steps = 0;
   for (const auto* played : {&report.first, report.second ? &*report.second : nullptr}) {

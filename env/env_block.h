@@ -74,7 +74,7 @@ class EnvBlock {
   virtual void reset(std::int64_t episode, BlockView out, std::function<void()> done) = 0;
   /// As reset(), with this episode seed (Env::reset) in every row, whatever the options say, and no stagger; for
   /// callers that number episodes themselves. A row that cannot begin is lost and begins no other episode.
-  /// ResetMode::episode or fixed.
+  /// Another mode than ResetMode::episode and fixed is an invariant violation.
   virtual void reset_to_seed(std::uint64_t seed, BlockView out, std::function<void()> done) = 0;
   /// One policy step of every row. `actions` is [rows, K, A], copied; its size is the caller's to check. As reset()
   /// otherwise. A row stops at the action that ends its episode. Actions are clipped to the space's bounds. A caller

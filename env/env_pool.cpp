@@ -180,6 +180,12 @@ Result<void> EnvPool::reset(std::int64_t index, std::int64_t episode) {
 }
 
 Result<void> EnvPool::reset_to_seed(std::int64_t index, std::uint64_t seed) {
+  const ResetMode mode = state_->options.reset_mode;
+  if (mode != ResetMode::episode && mode != ResetMode::fixed) {
+    return Error{Errc::failed_precondition,
+                 "environments that begin again by themselves have the seeds of their options; make the pool with "
+                 "ResetMode::episode or fixed"};
+  }
   TROUPE_ASSIGN(State::Group * group, state_->begin(index, -1));
   group->was_reset = true;
   group->block->reset_to_seed(seed, group->view, [state = state_.get(), index] { state->finish(index); });

@@ -102,7 +102,8 @@ class EnvPool {
   /// observations. Errors: invalid_argument (no such group), failed_precondition (a step of the group has not been
   /// received), resource_exhausted (the caller holds all buffers).
   Result<void> reset(std::int64_t group, std::int64_t episode = 0);
-  /// As reset(), with this episode seed in every environment (EnvBlock::reset_to_seed).
+  /// As reset(), with this episode seed in every environment (EnvBlock::reset_to_seed). Errors: as reset();
+  /// failed_precondition (another reset mode than episode and fixed).
   Result<void> reset_to_seed(std::int64_t group, std::uint64_t seed);
   /// One policy step of a group; `actions` is [N/G, K, A], copied. Errors: as reset(); invalid_argument (wrong size);
   /// failed_precondition (the group was never reset).

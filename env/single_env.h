@@ -26,7 +26,8 @@ class SingleEnv {
   Result<void> begin(std::uint64_t seed);
   /// One control step. Errors: as begin().
   Result<void> step(std::span<const float> action);
-  /// What the last call gave: a block of one row and one action; valid until the next.
+  /// What the last call gave: a block of one row and one action; valid until the next. As the two below only after a
+  /// begin(), and not after deadline_exceeded.
   const BlockView& view() const { return seen_->view(); }
   /// Bytes of field `index` of the observation.
   std::span<const std::byte> field(std::size_t index) const;

@@ -19,6 +19,16 @@ namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
+/// To gather a team of threads costs more than it saves where a network has fewer parameters: its pieces of work are
+/// too short to be shared.
+constexpr std::int64_t kTeamParameters = 1 << 18;
+
+bool has_team_parameters(const EngineMemory& core) {
+  std::int64_t count = 0;
+  for (const auto& layout : core.layouts) count += layout.numel;
+  return count >= kTeamParameters;
+}
+
 /// The first line: LibTorch appends its call stack.
 Error network_error(const std::exception& e) {
   const std::string what = e.what();
@@ -28,7 +38,11 @@ Error network_error(const std::exception& e) {
 }  // namespace
 
 StepExecutor::StepExecutor(EngineMemory& core, StepGroups groups, device::Device& device)
-    : core_(core), groups_(groups), device_(device), squares_(core.groups.size()) {
+    : core_(core),
+      groups_(groups),
+      device_(device),
+      shares_pieces_(has_team_parameters(core)),
+      squares_(core.groups.size()) {
   for (const auto stream : {OpStream::compute, OpStream::optimizer, OpStream::copy})
     streams_[static_cast<std::size_t>(stream)] = device.make_stream(device::StreamUse::compute);
   // one collective, hence one stream for both gathers and exchanges: all ranks call it in one order
@@ -56,8 +70,8 @@ device::Event& StepExecutor::event_of(int operation) {
 }
 
 Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
-  // only a micro-batch's units have many pieces of work; a network that runs as one operation is small
-  if (call.plan == nullptr || call.manual != nullptr) return enqueue_all(operations, call);
+  // only a micro-batch's units have many pieces of work
+  if (call.plan == nullptr || call.manual != nullptr || !shares_pieces_) return enqueue_all(operations, call);
   Result<void> done;
   kernels::with_team(kernels::num_threads(), [&] { done = enqueue_all(operations, call); });
   return done;

@@ -107,6 +107,8 @@ class StepExecutor {
   EngineMemory& core_;
   const StepGroups groups_;
   device::Device& device_;
+  /// a micro-batch is run by a team of threads
+  const bool shares_pieces_;
   /// by OpStream; null where another's is used
   std::array<std::unique_ptr<device::Stream>, kOpStreams> streams_;
   std::vector<std::unique_ptr<device::Event>> events_;

@@ -26,6 +26,28 @@ Result<std::string> manifest_hash(const std::string& directory) {
   return xxh3_128_hex(std::as_bytes(std::span(text)));
 }
 
+bool has_step(const std::vector<CheckpointEntry>& listed, std::int64_t step) {
+  return std::any_of(listed.begin(), listed.end(), [&](const auto& entry) { return entry.step == step; });
+}
+
+/// The best so far by that metric, if its checkpoint is still there.
+Result<std::optional<BestRecord>> standing_best(const StateDb& db, const std::vector<CheckpointEntry>& listed,
+                                                const std::string& metric) {
+  TROUPE_ASSIGN(auto best, db.best());
+  if (best && (best->metric != metric || !has_step(listed, best->step))) best.reset();
+  return best;
+}
+
+/// Makes row and link name the best that stands, or nothing.
+Result<void> settle_best(StateDb& db, const std::string& folder, const std::string& metric) {
+  TROUPE_ASSIGN(const auto recorded, db.best());
+  if (!recorded) return {};
+  TROUPE_ASSIGN(const auto best, standing_best(db, list_checkpoints(folder), metric));
+  if (best) return move_link(folder, kBestLink, checkpoint_name(best->step));
+  TROUPE_TRY(db.drop_best());
+  return move_link(folder, kBestLink, "");
+}
+
 /// set_aside_checkpoint. The only one goes where this process cannot read it either: a rank whose machine does not see
 /// the folder says the same of a sound one.
 Result<CheckpointEntry> set_aside_unreadable(const std::string& folder, std::int64_t step, std::uint64_t fence,
@@ -129,7 +151,7 @@ void CheckpointCoordinator::committed() {
   committed_directory_ = run_.path(record.directory);
   tell_learners(done, true);
   if (const auto evaluated = evaluations_.find(record.step); evaluated != evaluations_.end())
-    judge({.step = record.step, .value = evaluated->second});
+    judge({.step = record.step, .metric = options_.best_metric, .value = evaluated->second});
   // the checkpoints of those before were given up
   evaluations_.erase(evaluations_.begin(), evaluations_.upper_bound(record.step));
   prune(record.fence);
@@ -162,11 +184,16 @@ void CheckpointCoordinator::on_evaluation(const EvalReport& report) {
               options_.best_metric);
     return;
   }
+  if (const auto lost = report.metrics.find("eval/lost"); lost != report.metrics.end() && lost->second > 0) {
+    log::warn("the evaluation of step {} lost {} episodes; it is not compared with the best", report.step,
+              lost->second);
+    return;
+  }
   if (report.step > committed_step_) {
     evaluations_[report.step] = metric->second;
     return;
   }
-  judge({.step = report.step, .value = metric->second});
+  judge({.step = report.step, .metric = options_.best_metric, .value = metric->second});
   prune(report.fence);
 }
 
@@ -174,13 +201,11 @@ void CheckpointCoordinator::judge(const BestRecord& evaluated) {
   effects_.in_background(
       [&db = db_, folder = run_.checkpoints(), evaluated, least = options_.least_is_best]() -> Result<void> {
         const auto listed = list_checkpoints(folder);
-        const auto is_there = [&](std::int64_t step) {
-          return std::any_of(listed.begin(), listed.end(), [&](const auto& entry) { return entry.step == step; });
-        };
-        if (!is_there(evaluated.step)) return {};
-        TROUPE_ASSIGN(const auto best, db.best());
-        const bool stands = best && best->step != evaluated.step && is_there(best->step);
-        if (stands && !(least ? evaluated.value < best->value : evaluated.value > best->value)) return {};
+        if (!has_step(listed, evaluated.step)) return {};
+        TROUPE_ASSIGN(const auto best, standing_best(db, listed, evaluated.metric));
+        const bool is_worse = best && best->step != evaluated.step &&
+                              !(least ? evaluated.value < best->value : evaluated.value > best->value);
+        if (is_worse) return {};
         TROUPE_TRY(db.set_best(evaluated));
         return move_link(folder, kBestLink, checkpoint_name(evaluated.step));
       },
@@ -213,6 +238,7 @@ Result<void> CheckpointCoordinator::settle() {
   for (; committed_step_ > 0 && !listed.empty() && listed.back().step > committed_step_; listed.pop_back())
     TROUPE_TRY(set_aside_checkpoint(run_.checkpoints(), listed.back().step, listed.back().manifest.fence));
   TROUPE_TRY(settle_catalogue());
+  TROUPE_TRY(settle_best(db_, run_.checkpoints(), options_.best_metric));
   return db_.set_committed_step(committed_step_);
 }
 
@@ -309,7 +335,8 @@ void CheckpointCoordinator::tell_learners(const Pending& attempt, bool committed
 }
 
 void CheckpointCoordinator::abandon() {
-  evaluations_.clear();
+  // A commit that is under way may succeed, and its step is not evaluated again then.
+  std::erase_if(evaluations_, [&](const auto& of) { return !committing_ || of.first != committing_->request.step; });
   pending_.reset();
   if (committing_) {
     committing_->is_abandoned = true;
@@ -324,9 +351,11 @@ void CheckpointCoordinator::go_back(std::uint64_t fence, const std::string& why,
   const auto only = damaged == began_at_ ? OnlyCheckpoint::goes : OnlyCheckpoint::stays;
   const auto older = std::make_shared<CheckpointEntry>();
   effects_.in_background(
-      [&db = db_, folder = run_.checkpoints(), damaged, fence, only, older]() -> Result<void> {
+      [&db = db_, folder = run_.checkpoints(), damaged, fence, only, older,
+       metric = options_.best_metric]() -> Result<void> {
         TROUPE_ASSIGN(*older, set_aside_unreadable(folder, damaged, fence, only));
         TROUPE_TRY(db.remove_checkpoint(damaged));
+        TROUPE_TRY(settle_best(db, folder, metric));
         return db.set_committed_step(older->step);
       },
       [this, damaged, why, older](const Result<void>& result) {

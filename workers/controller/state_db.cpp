@@ -34,7 +34,7 @@ PRAGMA user_version = 2;
 
 /// From version 2: the best checkpoint.
 constexpr const char* kThirdVersion = R"(
-CREATE TABLE best(id INTEGER PRIMARY KEY CHECK(id = 0), step INTEGER NOT NULL, value REAL NOT NULL);
+CREATE TABLE best(id INTEGER PRIMARY KEY CHECK(id = 0), step INTEGER NOT NULL, metric TEXT NOT NULL, value REAL NOT NULL);
 PRAGMA user_version = 3;
 )";
 
@@ -305,14 +305,16 @@ Result<std::vector<CheckpointRecord>> StateDb::checkpoints() const {
 }
 
 Result<void> StateDb::set_best(const BestRecord& best) {
-  return db_->run("INSERT OR REPLACE INTO best VALUES(0, ?, ?)", {best.step, best.value});
+  return db_->run("INSERT OR REPLACE INTO best VALUES(0, ?, ?, ?)", {best.step, best.metric, best.value});
 }
 
 Result<std::optional<BestRecord>> StateDb::best() const {
-  TROUPE_ASSIGN(const auto rows, db_->query("SELECT step, value FROM best"));
+  TROUPE_ASSIGN(const auto rows, db_->query("SELECT step, metric, value FROM best"));
   if (rows.empty()) return std::optional<BestRecord>{};
-  return std::optional(BestRecord{number(rows[0][0]), std::get<double>(rows[0][1])});
+  return std::optional(BestRecord{number(rows[0][0]), text(rows[0][1]), std::get<double>(rows[0][2])});
 }
+
+Result<void> StateDb::drop_best() { return db_->execute("DELETE FROM best"); }
 
 Result<void> StateDb::set_pool(const std::string& pool, std::int64_t target) {
   return db_->run("INSERT OR REPLACE INTO pool VALUES(?, ?)", {pool, target});

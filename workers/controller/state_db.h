@@ -36,6 +36,8 @@ struct CheckpointRecord {
 /// The checkpoint that checkpoint.keep_best keeps, and what its evaluation measured (table `best`).
 struct BestRecord {
   std::int64_t step = 0;
+  /// "eval/return"; values of another are not compared with it.
+  std::string metric;
   double value = 0;
 };
 
@@ -88,6 +90,7 @@ class StateDb {
   /// Replaces the one before.
   Result<void> set_best(const BestRecord& best);
   Result<std::optional<BestRecord>> best() const;
+  Result<void> drop_best();
   /// The size that `troupe scale` asked for.
   Result<void> set_pool(const std::string& pool, std::int64_t target);
   /// `wall_seconds`: since 1970.

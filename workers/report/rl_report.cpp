@@ -50,6 +50,7 @@ std::string results_table(const EpisodeResults& r) {
     out += fmt::format("  lost      {}/{} episodes: the environment failed twice; no number below counts them\n",
                        r.lost, r.episodes + r.lost);
   }
+  if (r.episodes == 0) return out + "  no episode was played, so there are no numbers\n";
   if (r.successes) {
     const Interval interval = wilson_interval(*r.successes, r.episodes);
     out += fmt::format(

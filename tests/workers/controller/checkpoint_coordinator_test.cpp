@@ -327,6 +327,49 @@ TEST_F(BestCheckpointTest, AnEvaluationWithoutACheckpointOrANumberCountsForNothi
   EXPECT_THAT(catalogue(), ElementsAre(10, 30));
 }
 
+TEST_F(BestCheckpointTest, AnEvaluationThatLostEpisodesIsNotCompared) {
+  commit_evaluated(keeping, 10, -200);
+  commit_evaluated(keeping, 20, -210);
+  keeping.on_evaluation(
+      {.actor = "learner/0", .fence = kFence, .step = 20, .metrics = {{"eval/return", -100}, {"eval/lost", 7}}});
+  EXPECT_EQ(best(), "step_000010");
+}
+
+TEST_F(BestCheckpointTest, ValuesOfAnotherMetricAreNotCompared) {
+  commit_evaluated(keeping, 10, 300);
+  CheckpointCoordinator by_success{{.world = 1, .keep = 1, .best_metric = "eval/success_once"}, run, *db, effects};
+  by_success.resume_from(10, run.checkpoints() + "/step_000010");
+  by_success.settle().value();
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(run.checkpoints() + "/" + kBestLink)));
+  commit_evaluated(by_success, 20, 0);
+  by_success.on_evaluation(
+      {.actor = "learner/0", .fence = kFence, .step = 20, .metrics = {{"eval/success_once", 0.5}}});
+  EXPECT_EQ(best(), "step_000020");
+}
+
+TEST_F(BestCheckpointTest, ADamagedBestIsTheBestNoLonger) {
+  commit_evaluated(keeping, 10, 1);
+  commit_evaluated(keeping, 20, 2);
+  commit(30);
+  ASSERT_EQ(best(), "step_000020");
+  damage(20);
+  std::filesystem::rename(run.checkpoints() + "/step_000020", run.checkpoints() + "/step_000020.damaged-1");
+  CheckpointCoordinator resumed{{.world = 1, .keep = 1, .best_metric = "eval/return"}, run, *db, effects};
+  resumed.resume_from(30, run.checkpoints() + "/step_000030");
+  resumed.settle().value();
+  EXPECT_FALSE(db->best().value());
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(run.checkpoints() + "/" + kBestLink)));
+}
+
+TEST_F(BestCheckpointTest, ACommitThatOutlivesItsGroupHasItsEvaluation) {
+  effects.is_disk_slow = true;
+  commit_evaluated(keeping, 10, 1);
+  keeping.abandon();
+  effects.is_disk_slow = false;
+  effects.catch_up();
+  EXPECT_EQ(best(), "step_000010");
+}
+
 TEST_F(CheckpointCoordinatorTest, AStateOfTheFirstVersionIsBroughtUpToDate) {
   ASSERT_TRUE(commit(10));
   db.reset();

@@ -1,5 +1,7 @@
 #include "workers/inference/agent/episode_record.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,16 +11,11 @@ namespace troupe::workers {
 std::map<std::string, double> evaluation_metrics(const std::vector<EvaluationEpisode>& records, bool has_success) {
   const auto lost = std::count_if(records.begin(), records.end(), [](const auto& r) { return !r.lost.empty(); });
   const auto count = static_cast<double>(records.size()) - static_cast<double>(lost);
-  std::map<std::string, double> all = {{"eval/num_trajectories", count},
-                                       {"eval/lost", static_cast<double>(lost)},
-                                       {"eval/return", 0},
-                                       {"eval/return_std", 0},
-                                       {"eval/return_min", 0},
-                                       {"eval/return_max", 0},
-                                       {"eval/episode_len", 0},
-                                       {"eval/reward", 0}};
-  if (has_success) all["eval/success_once"] = all["eval/success_at_end"] = 0;
+  std::map<std::string, double> all = {{"eval/num_trajectories", count}, {"eval/lost", static_cast<double>(lost)}};
   if (count == 0) return all;
+  for (const char* name : {"return", "return_std", "return_min", "return_max", "episode_len", "reward"})
+    all[fmt::format("eval/{}", name)] = 0;
+  if (has_success) all["eval/success_once"] = all["eval/success_at_end"] = 0;
   double squares = 0, least = std::numeric_limits<double>::infinity(), most = -least;
   for (const EvaluationEpisode& record : records) {
     if (!record.lost.empty()) continue;

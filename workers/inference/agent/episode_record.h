@@ -30,7 +30,7 @@ inline std::uint64_t evaluation_seed(std::int64_t seed) { return episode_seed(st
 
 /// eval/lost, and of the episodes that were played: eval/num_trajectories, return, return_std (population),
 /// return_min, return_max, episode_len, reward (return / length, averaged), and with EnvSpec::has_success success_once,
-/// success_at_end.
+/// success_at_end. Where none was played: the two counts alone.
 std::map<std::string, double> evaluation_metrics(const std::vector<EvaluationEpisode>& records, bool has_success);
 
 }  // namespace troupe::workers

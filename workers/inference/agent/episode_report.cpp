@@ -20,7 +20,10 @@ constexpr std::size_t kNamedFailures = 20;
 
 EpisodeResults results_of(const EnvSpec& spec, const PlayedEpisodes& played) {
   const auto metrics = evaluation_metrics(played.records, spec.has_success);
-  return episode_results(spec, played.chunk, [&](const std::string& name) { return metrics.at(name); });
+  return episode_results(spec, played.chunk, [&](const std::string& name) {
+    const auto metric = metrics.find(name);
+    return metric == metrics.end() ? 0.0 : metric->second;
+  });
 }
 
 std::string share(std::int64_t k, std::int64_t n) {
@@ -97,7 +100,7 @@ Json played_json(const EnvSpec& spec, const PlayedEpisodes& played) {
 
 Json comparison_json(const EvaluationReport& report) {
   const EpisodeComparison c = compare_episodes(report.spec, report.first.records, report.second->records);
-  Json json = Json::object();
+  Json json = {{"pairs", c.pairs}};
   if (c.successes) {
     json["success_once"] = {{"both", c.successes->both},
                             {"only_first", c.successes->only_first},
@@ -178,10 +181,10 @@ EpisodeComparison compare_episodes(const EnvSpec& spec, const std::vector<Evalua
 std::string episodes_table(const EvaluationReport& report) {
   const auto table = [&](const PlayedEpisodes& played) { return results_table(results_of(report.spec, played)); };
   if (!report.second) return table(report.first);
-  std::string out =
-      fmt::format("A: {}, step {}\n{}B: {}, step {}\n{}A and B on the same {} seeds\n", report.first.checkpoint,
-                  report.first.step, table(report.first), report.second->checkpoint, report.second->step,
-                  table(*report.second), report.first.records.size());
+  std::string out = fmt::format("A: {}, step {}\n{}B: {}, step {}\n{}A and B on the same {} seeds\n",
+                                report.first.checkpoint, report.first.step, table(report.first),
+                                report.second->checkpoint, report.second->step, table(*report.second),
+                                compare_episodes(report.spec, report.first.records, report.second->records).pairs);
   for (const std::string& line : comparison_lines(report)) out += "  " + line + "\n";
   return out;
 }

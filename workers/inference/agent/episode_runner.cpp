@@ -24,6 +24,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Hangs of one evaluation behind which nothing more is played: each has cost a step's patience and left threads
+/// behind.
+constexpr int kMostHangs = 3;
+/// Beside a step's patience, for making an environment.
+constexpr std::chrono::seconds kMakeAllowance{60};
+
 /// One environment, a group of the pool, and the episode that it plays.
 struct Player {
   std::int64_t group = 0;
@@ -64,8 +70,9 @@ class Match {
     TROUPE_TRY(play_waiting());
     // One at a time: where an environment hangs, those whose turn did not come are to be blamed for nothing.
     are_repeats_ = true;
-    for (const std::int64_t seed : std::exchange(failed_, {})) {
-      waiting_.push_back(seed);
+    while (!failed_.empty()) {
+      waiting_.push_back(failed_.front());
+      failed_.pop_front();
       TROUPE_TRY(play_waiting());
     }
     std::sort(records_.begin(), records_.end(), [](const auto& a, const auto& b) { return a.seed < b.seed; });
@@ -91,12 +98,13 @@ class Match {
   /// Environments, where there are none or an environment hung among them.
   Result<void> have_pool() {
     if (pool_) return {};
-    TROUPE_ASSIGN(pool_, EnvPool::make(agent_.envs, {.num_envs = static_cast<std::int64_t>(players_.size()),
-                                                     .groups = static_cast<std::int64_t>(players_.size()),
+    const auto count = are_repeats_ ? 1 : static_cast<std::int64_t>(players_.size());
+    TROUPE_ASSIGN(pool_, EnvPool::make(agent_.envs, {.num_envs = count,
+                                                     .groups = count,
                                                      .chunk = chunk_,
                                                      .exec_steps = exec_steps_,
                                                      .reset_mode = ResetMode::episode,
-                                                     .threads = options_.threads}));
+                                                     .threads = std::min(options_.threads, count)}));
     for (std::size_t i = 0; i < players_.size(); ++i) players_[i] = Player{.group = static_cast<std::int64_t>(i)};
     return {};
   }
@@ -117,14 +125,18 @@ class Match {
     for (Player& player : players_) {
       if (!player.playing) continue;
       player.seen.reset();
-      TROUPE_TRY(send(player));
+      if (auto done = send(player); !done) {
+        is_stuck_ = true;
+        return done;
+      }
       sent.push_back(&player);
     }
-    return receive(sent);
+    return receive(sent, options_.step_timeout);
   }
 
-  Result<void> receive(const std::vector<Player*>& sent) {
-    const auto deadline = Clock::now() + options_.step_timeout;
+  /// Errors are those of the pool, with steps under way, for which nobody waits.
+  Result<void> receive(const std::vector<Player*>& sent, Clock::duration patience) {
+    const auto deadline = Clock::now() + patience;
     for (Player* player : sent) {
       auto block = pool_->recv(player->group, std::max(Clock::duration::zero(), deadline - Clock::now()));
       if (block) {
@@ -132,24 +144,31 @@ class Match {
       } else if (block.error().code() == Errc::deadline_exceeded) {
         is_stuck_ = true;
       } else {
+        is_stuck_ = true;
         return block.error();
       }
     }
-    if (is_stuck_) abandon();
+    if (is_stuck_) abandon(patience);
     return {};
   }
 
   /// An environment hangs: who has no answer fails, all others begin again, in other environments.
-  void abandon() {
+  void abandon(Clock::duration patience) {
     for (Player& player : players_) {
       if (!player.playing) continue;
       if (player.seen)
         waiting_.push_back(player.record.seed);
       else
-        fail(player, fmt::format("a step took longer than env.step_timeout_s ({} ms)", options_.step_timeout.count()));
+        fail(player,
+             fmt::format("no answer of the environment in {:.3g} s (env.step_timeout_s)", Seconds(patience).count()));
       player.playing = false;
     }
     forget_pool();
+    if (++hangs_ < kMostHangs) return;
+    waiting_.insert(waiting_.end(), failed_.begin(), failed_.end());
+    failed_.clear();
+    for (const std::int64_t seed : std::exchange(waiting_, {}))
+      keep({.seed = seed, .lost = fmt::format("environments hung {} times, so the rest was given up", hangs_)});
   }
 
   /// The episode is repeated, or lost if it was a repeat.
@@ -190,7 +209,7 @@ class Match {
       TROUPE_TRY(have_pool());
       std::vector<Player*> sent;
       for (Player& player : players_) {
-        if (player.playing || waiting_.empty()) continue;
+        if (player.playing || waiting_.empty() || player.group >= pool_->groups()) continue;
         player.record = EvaluationEpisode{.seed = waiting_.front()};
         waiting_.pop_front();
         player.playing = true;
@@ -199,7 +218,8 @@ class Match {
         sent.push_back(&player);
       }
       if (sent.empty()) return {};
-      TROUPE_TRY(receive(sent));
+      // environments that were lost are made anew
+      TROUPE_TRY(receive(sent, options_.step_timeout + kMakeAllowance));
       // who could not begin makes room for the next
       for (Player* player : sent) {
         if (player->playing && player->was_lost()) fail(*player, pool_->why_lost(player->group));
@@ -316,6 +336,7 @@ class Match {
   /// Seeds that nobody plays yet, and those that were played once and failed.
   std::deque<std::int64_t> waiting_, failed_;
   bool are_repeats_ = false;
+  int hangs_ = 0;
   std::vector<std::byte> blank_;
   std::vector<EvaluationEpisode> records_;
 };

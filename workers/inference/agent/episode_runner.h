@@ -41,8 +41,8 @@ EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env);
 ///
 /// An environment that fails, or makes a step of all of them longer than step_timeout, costs its episode, which is
 /// repeated at the end, alone, and then lost (EvaluationEpisode::lost). Environments that hang are left behind with
-/// their threads. Errors: failed_precondition (no time limit); those of making environments; internal (the policy's
-/// answer is not finite).
+/// their threads; at the third time whatever is not played yet is lost. Errors: failed_precondition (no time limit);
+/// those of making environments; internal (the policy's answer is not finite).
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
                                                     const PublishedWeights& weights, const EpisodeOptions& options);
 

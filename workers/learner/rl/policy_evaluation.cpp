@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/stopwatch.h"
@@ -30,8 +32,9 @@ Result<std::map<std::string, double>> PolicyEvaluation::run(const TrainerSession
   if (!due) return std::map<std::string, double>{};
   const auto begin = std::chrono::steady_clock::now();
   TROUPE_ASSIGN(auto views, session.engine->gather_views(agent_.policy->acting_units(), acting_weights(config_)));
-  // The names of the metrics are known before anything ran: ranks that do not play fill in zeros.
-  std::map<std::string, double> metrics = evaluation_metrics({}, agent_.spec().has_success);
+  // Those of an evaluation that played; a number that rank 0 does not have stays NaN.
+  std::map<std::string, double> metrics = evaluation_metrics({EvaluationEpisode{}}, agent_.spec().has_success);
+  for (auto& [name, value] : metrics) value = std::numeric_limits<double>::quiet_NaN();
   PublishedWeights weights{
       .fence = session.plan.fence, .version = step, .views = std::move(views), .normaliser = normaliser, .flats = {}};
   std::vector<EvaluationEpisode> records;
@@ -48,9 +51,12 @@ Result<std::map<std::string, double>> PolicyEvaluation::run(const TrainerSession
     }
     TROUPE_TRY(session.group->barrier());
   }
-  if (session.plan.rank == 0) metrics = evaluation_metrics(records, agent_.spec().has_success);
+  if (session.plan.rank == 0) {
+    for (const auto& [name, value] : evaluation_metrics(records, agent_.spec().has_success)) metrics[name] = value;
+  }
   metrics["time/eval"] = seconds_since(begin);
   TROUPE_TRY(share(*session.group, metrics));
+  std::erase_if(metrics, [](const auto& metric) { return std::isnan(metric.second); });
   return metrics;
 }
 

@@ -61,7 +61,7 @@ Result<void> draw(const EndedRun& run, const std::string& quantity, const std::s
 
 /// The table of the last evaluation; empty without one, or where the environment cannot be made.
 std::string last_evaluation(const RunStatistics& statistics, const JobConfig& job) {
-  if (statistics.curve("eval/return").points().empty()) return {};
+  if (statistics.curve("eval/num_trajectories").points().empty()) return {};
   const auto envs = make_env_factory(job.env);
   if (!envs) return {};
   return results_table(episode_results((*envs)->spec(), job.env.chunk,

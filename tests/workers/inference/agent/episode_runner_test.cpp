@@ -134,21 +134,21 @@ TEST_F(EpisodeRunnerTest, AnEpisodeWhoseEnvironmentThrowsOnceIsPlayedAgain) {
   expect_played(*records, -1);
 }
 
-/// Waits in the first step of an episode, as often as `times` says. Outlives the test: the threads that wait are left
-/// behind and go on when they are let go.
+/// Waits in the first step of an episode (seed -1: of any), as often as `times` says. Outlives the test: the threads
+/// that wait are left behind and go on when they are let go.
 class HangingLottery {
  public:
   HangingLottery(std::int64_t seed, int times) : times_(times) {
     Env::add();
-    Env::on_step() = [this, bad = evaluation_seed(seed)](std::uint64_t of, std::int64_t step) {
-      if (of != bad || step > 1 || times_.fetch_sub(1) <= 0) return;
+    Env::on_step() = [this, any = seed < 0, bad = evaluation_seed(seed)](std::uint64_t of, std::int64_t step) {
+      if ((!any && of != bad) || step > 1 || times_.fetch_sub(1) <= 0) return;
       let_go_.wait();
       gone_.release();
     };
   }
   void let_go(int threads) {
     let_go_.count_down();
-    while (threads-- > 0) gone_.acquire();
+    while (threads-- > 0) EXPECT_TRUE(gone_.try_acquire_for(std::chrono::seconds(60)));
     Env::on_step() = {};
   }
 
@@ -159,7 +159,8 @@ class HangingLottery {
   std::counting_semaphore<8> gone_{0};
 };
 
-constexpr std::chrono::milliseconds kShortStep{200};
+/// Long for a step of healthy environments, however busy the machine is.
+constexpr std::chrono::milliseconds kShortStep{1000};
 
 TEST_F(EpisodeRunnerTest, AnEpisodeWhoseEnvironmentHangsTwiceIsLost) {
   for (const std::int64_t threads : {1, 2}) {
@@ -197,6 +198,25 @@ TEST(EvaluationMetricsTest, AreMeansOverEpisodes) {
   EXPECT_EQ(m.at("eval/reward"), 1.75);
   EXPECT_EQ(m.at("eval/success_once"), 1);
   EXPECT_EQ(m.at("eval/success_at_end"), 0.5);
+}
+
+TEST_F(EpisodeRunnerTest, BehindThreeHangsNothingMoreIsPlayed) {
+  static HangingLottery lottery(-1, 8);
+  const auto records =
+      play("hanging-lottery-test-v1", {.episodes = 9, .parallel = 1, .threads = 1, .step_timeout = kShortStep / 4});
+  lottery.let_go(3);
+  ASSERT_EQ(records->size(), 9u);
+  for (const EvaluationEpisode& record : *records) EXPECT_NE(record.lost, "");
+  EXPECT_THAT(records->back().lost, ::testing::HasSubstr("hung 3 times"));
+}
+
+TEST_F(EpisodeRunnerTest, AnEvaluationMayLoseAll) {
+  Lottery::on_step() = [](std::uint64_t, std::int64_t) { throw std::runtime_error("the wheel came off"); };
+  const auto records = play("lottery-test-v1", {.episodes = 5, .parallel = 2});
+  ASSERT_EQ(records->size(), 5u);
+  const auto m = evaluation_metrics(*records, true);
+  EXPECT_EQ(m.at("eval/lost"), 5);
+  EXPECT_EQ(m.count("eval/return"), 0u) << "no number where nothing was played";
 }
 
 TEST(EvaluationMetricsTest, WhatWasLostCountsInNoMean) {
