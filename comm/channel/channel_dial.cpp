@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -63,12 +64,13 @@ class LocalSlots final : public SlotMemory {
   std::span<std::byte> slot(std::uint32_t index) override {
     const std::lock_guard lock(mutex_);
     auto& buffer = buffers_[index];
-    if (buffer.empty() && !spare_.empty()) {
+    if (!buffer && !spare_.empty()) {
       buffer = std::move(spare_.back());
       spare_.pop_back();
     }
-    if (buffer.empty()) buffer.resize(slot_bytes_);
-    return buffer;
+    // not zeroed: an item that fills little of a slot touches no more pages than that
+    if (!buffer) buffer = std::make_unique_for_overwrite<std::byte[]>(slot_bytes_);
+    return {buffer.get(), slot_bytes_};
   }
   void put(std::uint32_t index, std::span<const std::byte> request) override {
     if (!request.empty()) std::copy(request.begin(), request.end(), slot(index).begin());
@@ -87,8 +89,8 @@ class LocalSlots final : public SlotMemory {
  private:
   const std::size_t slot_bytes_;
   std::mutex mutex_;
-  std::map<std::uint32_t, std::vector<std::byte>> buffers_;  ///< of credits in hand, by slot
-  std::vector<std::vector<std::byte>> spare_;
+  std::map<std::uint32_t, std::unique_ptr<std::byte[]>> buffers_;  ///< of credits in hand, by slot
+  std::vector<std::unique_ptr<std::byte[]>> spare_;
 };
 
 /// What a producer and its DEALER's callback share: the callback may run for a moment longer than the producer lives.

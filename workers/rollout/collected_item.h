@@ -13,7 +13,7 @@ struct CollectedItem {
   std::int64_t position = 0;
   /// XXH3-64 of `bytes`, as the rollout worker computed it; it goes into the ledger and the replay log.
   std::uint64_t xxh3 = 0;
-  /// TrajectoryLayout::bytes of them, read with ConstTrajectoryView.
+  /// As many as item_bytes (ended_rows.h) says, read with ConstTrajectoryView.
   std::vector<std::byte> bytes;
 };
 

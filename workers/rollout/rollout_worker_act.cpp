@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "base/trace.h"
+#include "workers/rollout/ended_rows.h"
 #include "workers/rollout/rollout_block.h"
 #include "workers/rollout/rollout_worker.h"
 #include "workers/stream/producer_loop.h"
@@ -137,7 +138,7 @@ void RolloutWorker::value_ends(std::int64_t index, Block& block) {
 void RolloutWorker::finish(std::int64_t index, Block& block, Clock::time_point now) {
   Open& open = *block.open;
   writer_.finish(open.item, view_of(block), block.history);
-  const auto bytes = static_cast<std::size_t>(layout_.bytes);
+  const auto bytes = static_cast<std::size_t>(item_bytes(ConstTrajectoryView(layout_, open.item.memory())));
   if (auto sent = open.order.send(make_item(open.order.credit, open.order.memory, bytes)); !sent) {
     log::warn("rollout: position {} could not be delivered: {}", open.order.position, sent.error().message());
   } else {

@@ -80,18 +80,23 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
   layout.lost = fields.place("lost", RecordType::u8, {T, n});
   layout.final_value = fields.place_if(V > 0, "final_value", RecordType::f32, {T, n, V});
   layout.final_state = fields.place_if(keeps_finals && D > 0, "final_state", RecordType::f32, {T, n, D});
-  for (const auto& image : policy->images) {
-    if (!keeps_finals) break;
-    layout.final_images.push_back(
-        fields.place("final_image." + image.name, type_of(image), {T, n, image.height, image.width, image.channels}));
-  }
   layout.ended = fields.place("ended", RecordType::u8, {T, n});
   layout.episode_return = fields.place("episode_return", RecordType::f64, {T, n});
   layout.episode_length = fields.place("episode_length", RecordType::i32, {T, n});
   layout.episode_success = fields.place("episode_success", RecordType::u8, {T, n});
   layout.observed = fields.place_if(job.rollout.normalize_obs && D > 0, "observed", RecordType::f64, {1 + 2 * D});
   layout.returned = fields.place_if(job.rollout.normalize_reward, "returned", RecordType::f64, {3});
-  layout.bytes = fields.end();
+  layout.fixed_bytes = fields.end();
+  for (const auto& image : policy->images) {
+    if (!keeps_finals) break;
+    layout.final_images.push_back({.name = "final_image." + image.name,
+                                   .type = type_of(image),
+                                   .shape = {image.height, image.width, image.channels},
+                                   .offset = layout.final_image_bytes,
+                                   .bytes = image.bytes()});
+    layout.final_image_bytes += image.bytes();
+  }
+  layout.bytes = layout.fixed_bytes + (T * n * layout.final_image_bytes + 63) / 64 * 64;
   return layout;
 }
 
@@ -102,7 +107,6 @@ std::vector<const RecordField*> TrajectoryLayout::fields() const {
   for (const auto& field : extras) all.push_back(&field);
   all.insert(all.end(), {&version, &reward, &terminated, &truncated, &valid, &success, &executed, &done, &lost,
                          &final_value, &final_state});
-  for (const auto& field : final_images) all.push_back(&field);
   all.insert(all.end(), {&ended, &episode_return, &episode_length, &episode_success, &observed, &returned});
   std::erase_if(all, [](const RecordField* field) { return !field->is_present(); });
   return all;

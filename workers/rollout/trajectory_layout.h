@@ -41,6 +41,11 @@ struct RecordField {
 /// determined: what has no value (final_* and records of rows that did not end, gaps) holds zeros. Where `valid` is
 /// 0 the action was drawn, and did nothing. Time is the first axis: index t of state, images and value is before
 /// policy step t, T is after the last.
+///
+/// Behind the fields lie the pictures of the observations at which episodes ended, where the learner values those:
+/// as many as rows of `done` that are not `lost`, in order of (policy step, row), and of each observation its cameras
+/// in the order of PolicyShape::images, without gaps. Items of one layout thus differ in size (ended_rows.h), and what
+/// of a slot lies behind its item is neither written nor sent.
 struct TrajectoryLayout {
   /// T: policy steps of an item, rollout.steps / env.exec_steps.
   std::int64_t calls = 1;
@@ -94,8 +99,6 @@ struct TrajectoryLayout {
   /// f32 [T,n,D]: that observation, where done; only where the learner values it: off-policy, and with vtrace in reset
   /// mode auto.
   RecordField final_state;
-  /// u8 or f32 [T,n,H,W,C] each, where done; as final_state.
-  std::vector<RecordField> final_images;
   /// u8 [T,n]: an episode's record follows. As done, and, where episodes end with the rollout (reset modes episode
   /// and fixed), in the last step of every row that had none.
   RecordField ended;
@@ -109,10 +112,16 @@ struct TrajectoryLayout {
   RecordField observed;
   /// f64 [3]: Moments of the discounted return of every policy step; with rollout.normalize_reward.
   RecordField returned;
-  /// Of an item and of a slot; a multiple of 64.
+  /// Of the fields above, which every item has; a multiple of 64.
+  std::int64_t fixed_bytes = 0;
+  /// u8 or f32 [H,W,C] each: the pictures of one final observation, with offsets from their first; as final_state.
+  std::vector<RecordField> final_images;
+  /// Of the pictures of one final observation.
+  std::int64_t final_image_bytes = 0;
+  /// Of the largest item, in which an episode of every row ends in every policy step, and of a slot; a multiple of 64.
   std::int64_t bytes = 0;
 
-  /// Every field that is present, in the order of memory.
+  /// Every field of the fixed part that is present, in the order of memory.
   std::vector<const RecordField*> fields() const;
 };
 /// An environment that no policy takes (policy_shape_of) is an invariant violation.
@@ -187,8 +196,11 @@ class TrajectoryViewOf {
   Span<std::uint8_t> lost(std::int64_t call) const { return at<std::uint8_t>(layout_->lost, call); }
   Span<float> final_value(std::int64_t call) const { return at<float>(layout_->final_value, call); }
   Span<float> final_state(std::int64_t call) const { return at<float>(layout_->final_state, call); }
-  Span<std::uint8_t> final_image(std::size_t index, std::int64_t call) const {
-    return at<std::uint8_t>(layout_->final_images[index], call);
+  /// Bytes of a picture of the item's `ended`-th final observation (EndedRows::number).
+  Span<std::uint8_t> final_image(std::size_t index, std::int64_t ended) const {
+    const RecordField& field = layout_->final_images[index];
+    Byte* const from = memory_ + layout_->fixed_bytes + ended * layout_->final_image_bytes + field.offset;
+    return {reinterpret_cast<typename Span<std::uint8_t>::pointer>(from), static_cast<std::size_t>(field.bytes)};
   }
   Span<std::uint8_t> ended(std::int64_t call) const { return at<std::uint8_t>(layout_->ended, call); }
   Span<double> episode_return(std::int64_t call) const { return at<double>(layout_->episode_return, call); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "workers/rollout/ended_rows.h"
+
 namespace troupe::workers {
 
 namespace {
@@ -35,7 +37,7 @@ BlockHistory TrajectoryWriter::new_history() const {
 
 void TrajectoryWriter::begin(TrajectoryView item, std::int64_t round, std::int64_t block, bool continues,
                              BlockHistory& history) const {
-  std::memset(item.memory(), 0, static_cast<std::size_t>(layout_.bytes));
+  std::memset(item.memory(), 0, static_cast<std::size_t>(layout_.fixed_bytes));
   item.head() = {.round = round, .block = block, .min_version = -1, .max_version = -1, .continues = continues ? 1 : 0};
   history.observed.clear();
   history.returned.clear();
@@ -140,11 +142,12 @@ void TrajectoryWriter::finals(TrajectoryView item, std::int64_t call, const Bloc
     gather(block_.final_observation, from, finals.rows[i], finals.state.data() + i * static_cast<std::size_t>(D));
   }
   scale.apply(finals.state);
-  const bool keep = layout_.final_state.is_present() || !layout_.final_images.empty();
-  for (std::size_t i = 0; i < finals.rows.size() && keep && D > 0; ++i) {
+  for (std::size_t i = 0; i < finals.rows.size() && layout_.final_state.is_present(); ++i) {
     std::copy_n(finals.state.data() + i * static_cast<std::size_t>(D), D,
                 item.final_state(call).data() + finals.rows[i] * D);
   }
+  const bool keeps_images = !layout_.final_images.empty();
+  const std::int64_t first = keeps_images ? count_ended_rows(ConstTrajectoryView(layout_, item.memory()), call) : 0;
   for (std::size_t p = 0; p < parts_.images.size(); ++p) {
     const auto bytes = static_cast<std::size_t>(parts_.images[p].bytes);
     finals.images[p].resize(finals.rows.size() * bytes);
@@ -152,7 +155,7 @@ void TrajectoryWriter::finals(TrajectoryView item, std::int64_t call, const Bloc
       const auto row = static_cast<std::size_t>(finals.rows[i]);
       const auto* const source = from.at<std::uint8_t>(block_.final_observation[parts_.images[p].field]) + row * bytes;
       std::memcpy(finals.images[p].data() + i * bytes, source, bytes);
-      if (keep) std::memcpy(item.final_image(p, call).data() + row * bytes, source, bytes);
+      if (keeps_images) std::memcpy(item.final_image(p, first + static_cast<std::int64_t>(i)).data(), source, bytes);
     }
   }
 }

@@ -49,8 +49,8 @@ class TrajectoryWriter {
   /// Zeros for n rows.
   BlockHistory new_history() const;
 
-  /// Zeros the item and writes its TrajectoryHead. `continues`: episodes go on from the block's last item; else they
-  /// begin anew and the history is forgotten. Statistics are of the item alone and always begin at zero.
+  /// Zeros the item's fields and writes its TrajectoryHead. `continues`: episodes go on from the block's last item;
+  /// else they begin anew and the history is forgotten. Statistics are of the item alone and always begin at zero.
   void begin(TrajectoryView item, std::int64_t round, std::int64_t block, bool continues, BlockHistory& history) const;
   /// Observations of call `call` (T: those after the last step), as `scale` makes them. Raw states of calls below T
   /// are counted in history.observed, but for rows that are frozen after their episode's end.
@@ -60,7 +60,7 @@ class TrajectoryWriter {
   /// environment failed) leaves no record and is not counted.
   void transition(TrajectoryView item, std::int64_t call, const BlockView& from, BlockHistory& history) const;
   /// The observations at which episodes ended in call `call`, into `finals`, scaled; into the item
-  /// too where it holds them. Lost rows are left out.
+  /// too where it holds them, pictures behind those of the calls before. Lost rows are left out.
   void finals(TrajectoryView item, std::int64_t call, const BlockView& from, const StateScale& scale,
               FinalRows& finals) const;
   /// After the last call: in reset modes episode and fixed a record for every row whose episode has not ended,

@@ -9,6 +9,7 @@
 #include "tests/support/visible.h"
 #include "tests/workers/rollout/scripted_net.h"
 #include "workers/rollout/collected_item.h"
+#include "workers/rollout/ended_rows.h"
 #include "workers/rollout/policy_shape_of.h"
 #include "workers/rollout/trajectory_layout.h"
 
@@ -48,7 +49,7 @@ class ItemBuilder {
         net_({.actions = job.env.chunk, .choices = 0, .has_value = job.algorithm.name != Algorithm::sac}),
         layout_(make_trajectory_layout(job, spec_, net_)),
         number_(number),
-        memory_(static_cast<std::size_t>(layout_.bytes)) {
+        memory_(static_cast<std::size_t>(layout_.fixed_bytes)) {
     for (std::int64_t t = 0; t <= layout_.calls; ++t) {
       for (std::size_t r = 0; r < rows(); ++r) {
         view().state(t)[2 * r] = mark(t, r);
@@ -73,6 +74,8 @@ class ItemBuilder {
   float mark(std::int64_t t, std::size_t row) const {
     return static_cast<float>(100 * number_ + 10 * t + static_cast<std::int64_t>(row));
   }
+  /// First byte of every picture at which an episode ended.
+  std::uint8_t final_mark(std::int64_t t, std::size_t row) const { return static_cast<std::uint8_t>(mark(t, row) + 5); }
   TrajectoryView view() { return {layout_, memory_.data()}; }
   const TrajectoryLayout& layout() const { return layout_; }
   const ScriptedNet& net() const { return net_; }
@@ -89,7 +92,11 @@ class ItemBuilder {
       view().reward(t)[row * chunk() + later] = 0;
     }
     if (layout_.final_state.is_present()) view().final_state(t)[2 * row] = mark(t, row) + 0.5f;
-    for (std::size_t p = 0; p < layout_.final_images.size(); ++p) view().final_image(p, t)[image_bytes(p) * row] = 250;
+    const std::int32_t number =
+        EndedRows(ConstTrajectoryView(layout_, memory_.data())).number(t, static_cast<std::int64_t>(row));
+    const std::int64_t at = layout_.fixed_bytes + number * layout_.final_image_bytes;
+    memory_.insert(memory_.begin() + at, static_cast<std::size_t>(layout_.final_image_bytes), std::byte{0});
+    for (std::size_t p = 0; p < layout_.final_images.size(); ++p) view().final_image(p, number)[0] = final_mark(t, row);
     return *this;
   }
   /// The environment of `row` failed in call t.

@@ -1,8 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <tuple>
+
 #include "tests/workers/rollout/scripted_net.h"
 #include "workers/rollout/block_requests.h"
+#include "workers/rollout/ended_rows.h"
 #include "workers/rollout/moments.h"
 #include "workers/rollout/policy_shape_of.h"
 #include "workers/rollout/request_batcher.h"
@@ -83,8 +87,9 @@ TEST(TrajectoryLayoutTest, FieldsFollowEachOtherAtMultiplesOf64) {
     EXPECT_LT(field->offset, end + 64) << field->name;
     end = field->offset + field->bytes;
   }
-  EXPECT_EQ(layout.bytes % 64, 0);
-  EXPECT_GE(layout.bytes, end);
+  EXPECT_EQ(layout.fixed_bytes % 64, 0);
+  EXPECT_GE(layout.fixed_bytes, end);
+  EXPECT_EQ(layout.bytes, layout.fixed_bytes) << "no final pictures";
   EXPECT_EQ(layout.calls, 4);
   EXPECT_EQ(layout.rows, 3);
   EXPECT_THAT(layout.state.shape, ElementsAre(5, 3, 4));
@@ -102,7 +107,10 @@ TEST(TrajectoryLayoutTest, OffPolicyItemsHoldFinalObservationsAndNoValues) {
   const ScriptedNet net({.actions = 4, .choices = 0, .has_value = false});
   const TrajectoryLayout layout = make_trajectory_layout(job, camera_spec(), net);
   EXPECT_THAT(layout.final_state.shape, ElementsAre(4, 3, 4));
-  EXPECT_EQ(layout.final_images.size(), 1u);
+  ASSERT_EQ(layout.final_images.size(), 1u);
+  EXPECT_THAT(layout.final_images[0].shape, ElementsAre(4, 5, 3));
+  EXPECT_EQ(layout.final_image_bytes, 60);
+  EXPECT_EQ(layout.bytes, layout.fixed_bytes + 4 * 3 * 60 + 48) << "4 policy steps of 3 rows, rounded up to 64";
   EXPECT_FALSE(layout.value.is_present());
   EXPECT_FALSE(layout.logp.is_present());
   EXPECT_THAT(layout.observed.shape, ElementsAre(9));
@@ -231,16 +239,16 @@ struct TrajectoryWriterTest : ::testing::Test {
     const ScriptedNet net({.actions = 4, .choices = 0});
     layout = make_trajectory_layout(job, spec, net);
     writer = std::make_unique<TrajectoryWriter>(job, spec, layout);
-    item_bytes.resize(static_cast<std::size_t>(layout.bytes), std::byte{0xff});
+    item_bytes_.resize(static_cast<std::size_t>(layout.bytes), std::byte{0xff});
     block_bytes.assign(static_cast<std::size_t>(writer->block_layout().bytes), std::byte{0});
-    item = {layout, item_bytes.data()};
+    item = {layout, item_bytes_.data()};
     block = writer->block(block_bytes.data());
     history = writer->new_history();
     writer->begin(item, 3, 1, false, history);
   }
   TrajectoryLayout layout;
   std::unique_ptr<TrajectoryWriter> writer;
-  std::vector<std::byte> item_bytes, block_bytes;
+  std::vector<std::byte> item_bytes_, block_bytes;
   TrajectoryView item;
   BlockView block;
   BlockHistory history;
@@ -328,10 +336,55 @@ TEST_F(TrajectoryWriterTest, ALostRowHasNoRecordAndNoFinalObservation) {
   EXPECT_THAT(finals.state, ElementsAre(0, 0, 0, 4));
 }
 
+TEST_F(TrajectoryWriterTest, FinalPicturesLieBehindTheFieldsAndNothingBehindThemIsWritten) {
+  job.algorithm.name = Algorithm::sac;
+  spec.observation.push_back({.name = "depth", .shape = {2, 1}});
+  open();
+  const auto fixed = static_cast<std::size_t>(layout.fixed_bytes);
+  ASSERT_EQ(layout.final_image_bytes, 60 + 8);
+  const auto play = [&](std::int64_t call, std::vector<std::size_t> ended, std::vector<std::size_t> lost) {
+    for (std::size_t row = 0; row < 3; ++row) block.done()[row] = block.lost()[row] = 0;
+    for (const std::size_t row : ended) {
+      block.done()[row] = 1;
+      const auto mark = static_cast<std::uint8_t>(10 * call + static_cast<std::int64_t>(row));
+      block.at<std::uint8_t>(block.layout->final_observation[1])[row * 60 + 59] = mark;
+      block.at<float>(block.layout->final_observation[3])[row * 2] = mark;
+    }
+    for (const std::size_t row : lost) block.done()[row] = block.lost()[row] = 1;
+    writer->transition(item, call, block, history);
+    FinalRows finals;
+    writer->finals(item, call, block, StateScale(), finals);
+    EXPECT_EQ(finals.rows.size(), ended.size());
+  };
+  play(0, {}, {});
+  play(1, {0, 2}, {1});
+  play(2, {}, {0});
+  play(3, {1}, {});
+  const ConstTrajectoryView read(layout, item_bytes_.data());
+  const EndedRows rows(read);
+  ASSERT_EQ(rows.count(), 3);
+  EXPECT_EQ(rows.number(1, 1), -1) << "lost";
+  for (const auto& [call, row, number] : {std::tuple{1, 0, 0}, std::tuple{1, 2, 1}, std::tuple{3, 1, 2}}) {
+    EXPECT_EQ(rows.number(call, row), number);
+    EXPECT_EQ(read.final_image(0, number)[59], 10 * call + row);
+    float depth = 0;
+    std::memcpy(&depth, read.final_image(1, number).data(), sizeof depth);
+    EXPECT_EQ(depth, static_cast<float>(10 * call + row));
+  }
+  EXPECT_EQ(item_bytes(read), layout.fixed_bytes + 3 * 68);
+  for (std::size_t i = fixed + 3 * 68; i < item_bytes_.size(); ++i) ASSERT_EQ(item_bytes_[i], std::byte{0xff}) << i;
+  const std::span<const std::byte> whole = std::span<const std::byte>(item_bytes_).first(fixed + 3 * 68);
+  EXPECT_TRUE(check_item_bytes(layout, whole));
+  EXPECT_EQ(check_item_bytes(layout, whole.first(fixed + 2 * 68)).error().code(), Errc::data_loss);
+  EXPECT_EQ(check_item_bytes(layout, whole.first(fixed - 1)).error().code(), Errc::data_loss);
+  // what items were before: a picture for every row
+  EXPECT_EQ(check_item_bytes(layout, item_bytes_).error().code(), Errc::data_loss);
+}
+
 TEST_F(TrajectoryWriterTest, WhatWasInTheSlotBeforeIsGone) {
   open();
-  for (std::int64_t i = 64; i < layout.bytes; ++i)
-    ASSERT_EQ(item_bytes[static_cast<std::size_t>(i)], std::byte{0}) << i;
+  for (std::int64_t i = 64; i < layout.fixed_bytes; ++i)
+    ASSERT_EQ(item_bytes_[static_cast<std::size_t>(i)], std::byte{0}) << i;
   EXPECT_EQ(item.head().round, 3);
   EXPECT_EQ(item.head().block, 1);
   EXPECT_EQ(item.head().min_version, -1);

@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/stopwatch.h"
 #include "base/trace.h"
+#include "workers/rollout/ended_rows.h"
 #include "workers/rollout/trainer_state.h"
 
 namespace troupe::workers {
@@ -60,10 +61,12 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
   TROUPE_TRY(log_->read(0, step_, [&](const CollectedItem& item) -> Result<void> {
     const std::int64_t block = item.position % shape.blocks;
     if (block < first_block || block >= first_block + share) return {};
-    if (static_cast<std::int64_t>(item.bytes.size()) != collector_.layout().bytes) {
+    if (auto whole = check_item_bytes(collector_.layout(), item.bytes); !whole) {
       return Error{Errc::data_loss,
-                   fmt::format("{}/replay: trajectory {} has {} bytes, the job's have {}", setup_.run_dir,
-                               item.position, item.bytes.size(), collector_.layout().bytes)};
+                   fmt::format("{}/replay: trajectory {} has {}. Another version of troupe wrote it, or for another "
+                               "environment or algorithm: start a new run, or remove {}/replay and go on with an "
+                               "empty buffer",
+                               setup_.run_dir, item.position, whole.error().message(), setup_.run_dir)};
     }
     replay_.add(item.bytes);
     note_logged(item.position / shape.items_per_step());

@@ -17,16 +17,9 @@ Batch rows_of(const Batch& observation) {
 
 void value_again(RolloutBatch& batch, const PolicyNet& net, const UnitViews& views) {
   batch.value = net.value(views, rows_of(batch.observation)).view_as(batch.value);
-  if (batch.final_observation.empty()) return;
-  // an episode that ended with its environment lost has no final observation
-  const at::Tensor ended = batch.terminated.logical_or(batch.truncated).any(-1).logical_and(batch.lost.logical_not());
-  const at::Tensor rows = ended.flatten().nonzero().squeeze(1);
+  if (!batch.final_rows.defined()) return;
   at::Tensor values = at::zeros_like(batch.final_value).flatten(0, 1);
-  if (rows.numel() > 0) {
-    Batch finals = rows_of(batch.final_observation);
-    for (auto& [key, tensor] : finals) tensor = tensor.index_select(0, rows);
-    values.index_copy_(0, rows, net.value(views, finals));
-  }
+  if (batch.final_rows.numel() > 0) values.index_copy_(0, batch.final_rows, net.value(views, batch.final_observation));
   batch.final_value = values.view_as(batch.final_value);
 }
 

@@ -2,9 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "model/loss/rl_keys.h"
+#include "workers/rollout/ended_rows.h"
 
 namespace troupe::workers {
 
@@ -45,6 +47,52 @@ at::Tensor side_by_side(const RecordField& field, std::span<const CollectedItem>
   return out;
 }
 
+/// Final observations of every item, in order of (policy step, item, row).
+void add_final_observations(const TrajectoryLayout& layout, const PolicyShape& shape,
+                            std::span<const CollectedItem> items, RolloutBatch& batch) {
+  std::vector<EndedRows> ended;
+  std::int64_t count = 0;
+  for (const CollectedItem& item : items) {
+    ended.emplace_back(ConstTrajectoryView(layout, item.bytes.data()));
+    count += ended.back().count();
+  }
+  const auto make = [&](const RecordField& field, std::vector<std::int64_t> sizes) {
+    sizes.insert(sizes.begin(), count);
+    return at::empty(sizes, dtype_of(field.type));
+  };
+  at::Tensor state;
+  if (layout.final_state.is_present())
+    state = batch.final_observation[rl_keys::kState] = make(layout.final_state, {layout.state_dim});
+  std::vector<at::Tensor> images;
+  for (std::size_t i = 0; i < layout.final_images.size(); ++i) {
+    images.push_back(make(layout.final_images[i], layout.final_images[i].shape));
+    batch.final_observation[rl_keys::kImagePrefix + shape.images.at(i).name] = images.back();
+  }
+  std::vector<std::int64_t> rows;
+  for (std::int64_t t = 0; t < layout.calls; ++t) {
+    for (std::size_t m = 0; m < items.size(); ++m) {
+      const ConstTrajectoryView item(layout, items[m].bytes.data());
+      for (std::int64_t row = 0; row < layout.rows; ++row) {
+        const std::int32_t number = ended[m].number(t, row);
+        if (number < 0) continue;
+        const auto to = static_cast<std::int64_t>(rows.size());
+        rows.push_back((t * static_cast<std::int64_t>(items.size()) + static_cast<std::int64_t>(m)) * layout.rows +
+                       row);
+        if (state.defined()) {
+          std::copy_n(item.final_state(t).data() + row * layout.state_dim, layout.state_dim,
+                      state.mutable_data_ptr<float>() + to * layout.state_dim);
+        }
+        for (std::size_t i = 0; i < images.size(); ++i) {
+          const auto picture = item.final_image(i, number);
+          std::copy(picture.begin(), picture.end(),
+                    static_cast<std::uint8_t*>(images[i].mutable_data_ptr()) + to * layout.final_images[i].bytes);
+        }
+      }
+    }
+  }
+  batch.final_rows = at::tensor(rows, at::kLong);
+}
+
 }  // namespace
 
 RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet& net, const PolicyShape& shape,
@@ -58,13 +106,8 @@ RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet&
   batch.logp = side_by_side(layout.logp, items);
   batch.value = side_by_side(layout.value, items);
   batch.final_value = side_by_side(layout.final_value, items);
-  if (layout.final_state.is_present()) {
-    batch.final_observation[rl_keys::kState] = side_by_side(layout.final_state, items);
-  }
-  for (std::size_t i = 0; i < layout.final_images.size(); ++i) {
-    batch.final_observation[rl_keys::kImagePrefix + shape.images.at(i).name] =
-        side_by_side(layout.final_images[i], items);
-  }
+  if (layout.final_state.is_present() || !layout.final_images.empty())
+    add_final_observations(layout, shape, items, batch);
   for (std::size_t i = 0; i < layout.extras.size(); ++i)
     batch.extras[net.extras().at(i).name] = side_by_side(layout.extras[i], items);
   batch.version = side_by_side(layout.version, items);

@@ -27,9 +27,11 @@ struct RolloutBatch {
   at::Tensor value;
   /// [T,B,V]: value of the observation at which an episode ended, 0 elsewhere; undefined without a critic.
   at::Tensor final_value;
-  /// [T,B,...] by rl_keys names: the observation at which an episode ended, 0 elsewhere; empty where items do not hold
-  /// it.
+  /// [E,...] by rl_keys names: the observations at which episodes ended, in the order of final_rows; empty where items
+  /// do not hold them.
   Batch final_observation;
+  /// i64 [E]: row t * B + b of each, ascending; undefined where items do not hold them.
+  at::Tensor final_rows;
   /// [T,B,...] by PolicyNet's names.
   std::map<std::string, at::Tensor> extras;
   /// i64 [T,B]: of the weights that acted.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/stopwatch.h"
+#include "workers/rollout/ended_rows.h"
 #include "workers/rollout/trajectory_request.h"
 
 namespace troupe::workers {
@@ -41,6 +42,8 @@ Result<std::vector<CollectedItem>> RoundCollector::take(std::int64_t round, doub
                    fmt::format("trajectory {} (round {}, block {}) could not be collected: {}", sample.position, round,
                                sample.position % options_.shape.blocks, sample.void_reason)};
     }
+    if (auto whole = check_item_bytes(layout_, sample.bytes); !whole)
+      return whole.error().with(fmt::format("trajectory {}", sample.position));
     items.push_back(
         {.position = sample.position, .xxh3 = sample.xxh3, .bytes = {sample.bytes.begin(), sample.bytes.end()}});
   }

@@ -43,7 +43,7 @@ class RoundCollector {
 
   /// This rank's items of a round, in order of position, copied: the feed's slots are free again. Adds the time
   /// spent waiting to `stall_seconds`. Errors: those of Feed::take; failed_precondition for an item that could not
-  /// be made, with its reason.
+  /// be made, with its reason; data_loss for one that is not of the layout.
   Result<std::vector<CollectedItem>> take(std::int64_t round, double& stall_seconds);
 
   const TrajectoryLayout& layout() const { return layout_; }

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/image_dtype.h"
+#include "workers/rollout/ended_rows.h"
 
 namespace troupe::workers {
 
@@ -60,7 +61,7 @@ std::unique_ptr<ReplayBuffer::Slab> ReplayBuffer::make_slab(std::span<const std:
     append<float>(slab->states, view.state(t));
     for (std::size_t i = 0; i < shape_.images.size(); ++i) append<std::uint8_t>(slab->images[i], view.image(i, t));
   }
-  std::int32_t finals = 0;
+  const EndedRows ended(view);
   for (std::int64_t t = 0; t < layout_.calls; ++t) {
     append<float>(slab->actions, view.action(t));
     for (std::int64_t row = 0; row < layout_.rows; ++row) {
@@ -75,14 +76,12 @@ std::unique_ptr<ReplayBuffer::Slab> ReplayBuffer::make_slab(std::span<const std:
       slab->rewards.push_back(static_cast<float>(reward));
       const bool cut = terminated && !options_.always_bootstrap;
       slab->continues.push_back(cut ? 0.0F : static_cast<float>(options_.semi_mdp ? discount : options_.gamma));
-      const bool done = view.done(t)[r] != 0;
-      slab->final_row.push_back(done ? finals++ : -1);
-      if (!done) continue;
+      const std::int32_t number = ended.number(t, row);
+      slab->final_row.push_back(number);
+      if (number < 0) continue;
       if (width > 0) append<float>(slab->finals, view.final_state(t).subspan(r * width, width));
-      for (std::size_t i = 0; i < shape_.images.size(); ++i) {
-        const auto bytes = static_cast<std::size_t>(shape_.images[i].bytes());
-        append<std::uint8_t>(slab->final_images[i], view.final_image(i, t).subspan(r * bytes, bytes));
-      }
+      for (std::size_t i = 0; i < shape_.images.size(); ++i)
+        append<std::uint8_t>(slab->final_images[i], view.final_image(i, number));
     }
   }
   return slab;

@@ -38,12 +38,14 @@ class RoundCollectorTest : public ::testing::Test {
     if (!opened) throw std::runtime_error(opened.error().message());
     consumer_ = std::move(*opened);
     feed_->set_consumer(consumer_.get());
+    TrajectoryLayout layout;
+    layout.fixed_bytes = sizeof(std::int64_t);
     collector_ = std::make_unique<RoundCollector>(RoundCollector::Options{.shape = shape,
                                                                           .staleness = staleness,
                                                                           .exact = is_exact,
                                                                           .rounds_per_version = rounds_per_version,
                                                                           .total_rounds = kRounds},
-                                                  TrajectoryLayout{}, *feed_);
+                                                  layout, *feed_);
     TrainerSession session;
     session.plan.fence = 3;
     session.plan.world = 1;
@@ -67,15 +69,15 @@ class RoundCollectorTest : public ::testing::Test {
   };
   /// What was asked for since the last call, of block 0; a credit's request is read and the item made, with its
   /// position in it.
-  std::vector<Asked> serve(const std::string& error = {}) {
+  std::vector<Asked> serve(const std::string& error = {}, std::size_t more_bytes = 0) {
     std::vector<Asked> asked;
     // credits of an inproc channel are there as soon as they are granted
     while (const auto credit = producer_->next_credit(0ms)) {
       const auto request = decode_trajectory_request(producer_->slot(*credit).first(credit->request_bytes));
       const std::int64_t position = SampleKey::of(credit->tag).position;
       if (position % 2 == 0) asked.push_back({position / 2, *request});
-      const auto bytes = producer_->slot(*credit).first(sizeof position);
-      std::memcpy(bytes.data(), &position, bytes.size());
+      const auto bytes = producer_->slot(*credit).first(sizeof position + more_bytes);
+      std::memcpy(bytes.data(), &position, sizeof position);
       EXPECT_TRUE(producer_->send(
           {.credit = *credit, .bytes = error.empty() ? bytes.size() : 0, .xxh3 = xxh3_64(bytes), .error = error}));
     }
@@ -170,6 +172,14 @@ TEST_F(RoundCollectorTest, AnItemThatCouldNotBeMadeIsAnErrorWithItsReason) {
   EXPECT_EQ(round.error().code(), Errc::failed_precondition);
   EXPECT_THAT(round.error().message(), ::testing::HasSubstr("no display"));
   EXPECT_THAT(round.error().message(), ::testing::HasSubstr("block 0"));
+}
+
+TEST_F(RoundCollectorTest, AnItemOfAnotherSizeThanItsLayoutIsRefused) {
+  RoundCollector& collector = begin(0, 0);
+  serve({}, 8);
+  const auto round = collector.take(0, stall_);
+  EXPECT_EQ(round.error().code(), Errc::data_loss);
+  EXPECT_THAT(round.error().message(), ::testing::HasSubstr("trajectory 0: 16 bytes; the job's"));
 }
 
 }  // namespace

@@ -161,7 +161,8 @@ TEST_F(ReplayBufferTest, ABufferThatSawMoreDrawsAsOneThatHoldsTheSame) {
 TEST_F(ReplayBufferTest, ImagesKeepTheirTypeAndEndInTheirFinalOne) {
   spec = line_spec(true);
   spec.observation.push_back({.name = "depth", .shape = {1, 1}});
-  const Batch batch = drawn(buffer(), item(0).end(1, 0, true), 200);
+  const ItemBuilder one = item(0).end(2, 1, false).end(0, 1, true).lose(1, 1).end(1, 0, true);
+  const Batch batch = drawn(buffer(), one, 200);
   const auto rows = rows_by_state(batch);
   for (const auto& [name, type, channels] : {std::tuple{"rgb", at::kByte, 3}, std::tuple{"depth", at::kFloat, 1}}) {
     const at::Tensor now = batch.at(std::string("obs.") + name), next = batch.at(std::string("next.") + name);
@@ -169,9 +170,11 @@ TEST_F(ReplayBufferTest, ImagesKeepTheirTypeAndEndInTheirFinalOne) {
     EXPECT_THAT(next.sizes().vec(), ::testing::ElementsAre(200, 1, 1, channels)) << name;
     // the item's marks are the first bytes of its frames
     const at::Tensor marks = now.view(at::kByte).flatten(1), next_marks = next.view(at::kByte).flatten(1);
-    EXPECT_EQ(marks[rows.at(11)][0].item<int>(), 11) << name;
-    EXPECT_EQ(next_marks[rows.at(11)][0].item<int>(), 21) << name;
-    EXPECT_EQ(next_marks[rows.at(10)][0].item<int>(), 250) << name;
+    EXPECT_EQ(marks[rows.at(20)][0].item<int>(), 20) << name;
+    EXPECT_EQ(next_marks[rows.at(20)][0].item<int>(), 30) << name;
+    EXPECT_EQ(next_marks[rows.at(1)][0].item<int>(), 6) << name;
+    EXPECT_EQ(next_marks[rows.at(10)][0].item<int>(), 15) << name;
+    EXPECT_EQ(next_marks[rows.at(21)][0].item<int>(), 26) << name;
   }
 }
 

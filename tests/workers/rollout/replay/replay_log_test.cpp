@@ -65,6 +65,20 @@ TEST_F(ReplayLogTest, ItemsOfAllRanksComeBackInOrderOfPosition) {
   EXPECT_THAT(positions(second, 1, 2), ElementsAre(8, 9, 10, 11));
 }
 
+TEST_F(ReplayLogTest, ItemsMayDifferInSize) {
+  const ReplayLog log(folder, 0, 1);
+  const std::vector<CollectedItem> items{item(0, 40), item(1, 4000), item(2, 0), item(3, 64)};
+  log.append(5, items).value();
+  std::vector<std::size_t> sizes;
+  const auto read = log.read(0, 6, [&](const CollectedItem& one) -> Result<void> {
+    sizes.push_back(one.bytes.size());
+    EXPECT_EQ(one.bytes, items.at(static_cast<std::size_t>(one.position)).bytes);
+    return {};
+  });
+  EXPECT_TRUE(read);
+  EXPECT_THAT(sizes, ElementsAre(40, 4000, 0, 64));
+}
+
 TEST_F(ReplayLogTest, AFolderThatIsNotThereIsEmpty) {
   EXPECT_THAT(positions(ReplayLog(folder, 0, 1), 0, 100), ::testing::IsEmpty());
 }
