@@ -1,10 +1,15 @@
 // Experience on disk: what a resumed run of off-policy training finds again.
+#include "base/hash.h"
 #include "tests/app/rl_fixture.h"
+#include "workers/rollout/replay/replay_log.h"
 
 namespace troupe::app {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using workers::CollectedItem;
+using workers::ReplayLog;
 
 class RlReplayTest : public RlRunTest {
  protected:
@@ -35,6 +40,36 @@ TEST_F(RlReplayTest, FilesThatNoCheckpointNeedsAreRemoved) {
   ASSERT_TRUE(succeeded(train(12)));
   // three steps are resident, and those that were at a checkpoint up to four steps ago
   EXPECT_EQ(files(), 7u);
+}
+
+TEST_F(RlReplayTest, ExperienceOfPicturesComesBackThoughItsItemsDifferInSize) {
+  const Words pictures = {"env.id=arm7/reach-v1", "env.profile=pixel",       "env.options={image_size: 40}",
+                          "policy.kind=cnn",      "env.max_episode_steps=7", "algorithm.sac.updates_per_step=0.03125"};
+  ASSERT_TRUE(succeeded(train(2, pictures)));
+  Words again = pictures;
+  again.insert(again.end(), {"--resume", "auto"});
+  ASSERT_TRUE(succeeded(train(4, again)));
+  EXPECT_THAT(verified("runs"),
+              HasSubstr("produced 512 = resident 288 + evicted 224 + lost 0; 0 records out of balance"));
+}
+
+TEST_F(RlReplayTest, ALogOfAnotherLayoutIsRefusedWithWhatToDo) {
+  ASSERT_TRUE(succeeded(train(2)));
+  const ReplayLog log(dir_ / "runs/latest/replay", 0, 1);
+  std::vector<CollectedItem> items;
+  const auto keep = [&](const CollectedItem& item) -> Result<void> {
+    items.push_back(item);
+    return {};
+  };
+  ASSERT_TRUE(log.read(1, 2, keep));
+  for (CollectedItem& item : items) {
+    item.bytes.resize(item.bytes.size() + 64);
+    item.xxh3 = xxh3_64(std::span<const std::byte>(item.bytes));
+  }
+  ASSERT_TRUE(log.append(1, items));
+  const ProgramEnd end = train(4, {"--resume", "auto"});
+  EXPECT_NE(end.exit_code, 0);
+  EXPECT_THAT(end.text(), AllOf(HasSubstr("/replay: trajectory 8 has "), HasSubstr("start a new run, or remove ")));
 }
 
 TEST_F(RlReplayTest, ABufferThatHoldsNoTrajectoryIsRefused) {

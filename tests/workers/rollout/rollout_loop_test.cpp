@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "tests/workers/rollout/rollout_fixture.h"
+#include "workers/rollout/ended_rows.h"
 
 namespace troupe::workers {
 namespace {
@@ -257,6 +258,32 @@ TEST(RolloutLoopTest, RandomActionsComeBeforeLearningStarts) {
   EXPECT_LT(*seen.begin(), -1.0f);
 }
 
+TEST(RolloutLoopTest, ItemsOfPicturesAreAsLongAsEpisodesEndedInThem) {
+  JobConfig config = cart_pole_job();
+  config.env.id = "arm7/reach-v1";
+  config.env.profile = "pixel";
+  config.env.options["image_size"] = "8";
+  config.env.max_episode_steps = 5;
+  config.algorithm.name = Algorithm::sac;
+  config.rollout.normalize_obs = config.rollout.normalize_reward = false;
+  config.rollout.commit_every = 64;
+  const auto actions = (*make_env_factory(config.env))->spec().action.size;
+  RolloutJob job(config, {.actions = actions, .choices = 0, .has_value = false});
+  job.start(1, 1);
+  const Items items = play(job, 2);
+  const TrajectoryLayout& layout = job.layout();
+  std::set<std::int64_t> counts;
+  for (const auto& item : items) {
+    const EndedRows ended(job.view(item));
+    counts.insert(ended.count());
+    EXPECT_EQ(static_cast<std::int64_t>(item.size()), layout.fixed_bytes + ended.count() * layout.final_image_bytes);
+    for (std::int64_t i = 0; i < ended.count(); ++i)
+      EXPECT_THAT(job.view(item).final_image(0, i), ::testing::Contains(::testing::Gt(0)));
+  }
+  // two rows each: their episodes end at steps 5, and 10 and 15
+  EXPECT_THAT(counts, ::testing::ElementsAre(2, 4));
+}
+
 TEST(RolloutLoopTest, ExtrasAndFixedEpisodesComeWithTheItem) {
   JobConfig config = cart_pole_job();
   config.env.reset_mode = "fixed";
@@ -315,15 +342,15 @@ class HangingBlock final : public EnvBlock {
   }
   Counters counters() const override { return {}; }
   std::uint64_t state_hash(std::int64_t) const override { return 0; }
-  const std::string& why_lost(std::int64_t) const override { return never_; }
+  const std::string& why_lost(std::int64_t) const override { return never_lost_; }
   Result<void> render(std::int64_t, const std::string&, RenderTarget) override {
     return Error{Errc::not_found, "no camera"};
   }
 
  private:
   const BlockLayout layout_;
+  const std::string never_lost_;
   const std::shared_ptr<StepDam> dam_;
-  const std::string never_;
 };
 
 TEST(RolloutLoopTest, ABlockThatHangsIsReportedOnceWithItsSimulator) {
