@@ -10,6 +10,7 @@
 #include "base/file_io.h"
 #include "placement/format.h"
 #include "placement/memory_model.h"
+#include "placement/replay_log_size.h"
 #include "placement/roles.h"
 #include "placement/sharding.h"
 #include "workers/checkpoint/commit.h"
@@ -69,15 +70,22 @@ RoomFinding too_small(const char* key, const Disk& disk, const std::string& what
                                 format_bytes(needed - disk.free), remedy)}};
 }
 
-/// Room for checkpoints, and for `base` and `offload` bytes, without which the job does not come to the first one.
+/// What the replay log will take more than it does.
+std::int64_t replay_bytes(const JobConfig& job, const std::optional<RunDirectory>& run, const Plan& plan) {
+  const std::int64_t there = run ? bytes_below(run->path("replay")) : 0;
+  return std::max<std::int64_t>(0, replay_log_bytes(job, plan.sample_bytes) - there);
+}
+
+/// Room for checkpoints and `replay` bytes of the replay log, and for `base` and `offload` bytes, without which the job
+/// does not come to the first checkpoint.
 std::optional<RoomFinding> look_at_run_root(const JobConfig& job, const Disk& disk, const Plan& plan,
                                             const std::vector<CheckpointEntry>& there, std::int64_t base,
-                                            std::int64_t offload) {
+                                            std::int64_t offload, std::int64_t replay) {
   const std::int64_t one = plan.disk_bytes_per_checkpoint;
   // what a run has written already takes no more
   const std::int64_t kept = std::min(job.checkpoint.kept(), (job.training.steps - 1) / job.checkpoint.interval + 1) + 1;
   const std::int64_t more = std::max<std::int64_t>(1, kept - static_cast<std::int64_t>(there.size()));
-  const std::int64_t needed = more * one + base + offload;
+  const std::int64_t needed = more * one + base + offload + replay;
   if (disk.free >= needed) return std::nullopt;
   std::string what = fmt::format(
       "a checkpoint takes {}, and {} of them lie there at once (checkpoint.keep {}{} and the one that is "
@@ -85,8 +93,12 @@ std::optional<RoomFinding> look_at_run_root(const JobConfig& job, const Disk& di
       format_bytes(one), kept, job.checkpoint.keep, job.checkpoint.keeps_best() ? ", the best" : "");
   if (base > 0) what += fmt::format("; the frozen weights beside them take {}", format_bytes(base));
   if (offload > 0) what += fmt::format("; what is offloaded takes {}", format_bytes(offload));
-  RoomFinding finding =
-      too_small("job.run_root", disk, what, needed, "choose another job.run_root, or lower checkpoint.keep");
+  std::string remedy = "choose another job.run_root, or lower checkpoint.keep";
+  if (replay > 0) {
+    what += fmt::format("; the replay log takes at most {}{}", format_bytes(replay), there.empty() ? "" : " more");
+    remedy += " or algorithm.sac.replay_capacity";
+  }
+  RoomFinding finding = too_small("job.run_root", disk, what, needed, remedy);
   finding.is_warning = disk.free >= one + base + offload;
   return finding;
 }
@@ -110,7 +122,8 @@ std::vector<RoomFinding> look_at_room(const JobConfig& job, const std::optional<
                                    offload, "or choose a folder on another disk"));
     }
   }
-  if (auto finding = look_at_run_root(job, *root, plan, there, base, is_apart ? 0 : offload))
+  if (auto finding =
+          look_at_run_root(job, *root, plan, there, base, is_apart ? 0 : offload, replay_bytes(job, run, plan)))
     findings.push_back(std::move(*finding));
   return findings;
 }

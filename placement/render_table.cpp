@@ -11,6 +11,7 @@
 #include "placement/memory_model.h"
 #include "placement/recompute_plan.h"
 #include "placement/render.h"
+#include "placement/replay_log_size.h"
 #include "placement/rl_shape.h"
 #include "placement/roles.h"
 #include "placement/seats.h"
@@ -174,6 +175,14 @@ std::string checkpointer_block(const Plan& plan, const JobConfig& job) {
                    job.checkpoint.keeps_best() ? " and the best" : "", format_bytes(disk * job.checkpoint.kept()))});
 }
 
+// Of an off-policy job: what its replay log takes on disk.
+std::string replay_log_line(const Plan& plan, const JobConfig& job) {
+  const std::int64_t most = replay_log_bytes(job, plan.sample_bytes);
+  if (most == 0) return {};
+  return fmt::format("  {:<13} at most {} on disk; at most {} per million transitions\n", "replay log",
+                     format_bytes(most), format_bytes(replay_log_bytes_per_million(job, plan.sample_bytes)));
+}
+
 std::string batch_line(const Plan& plan, const JobConfig& job) {
   const BatchPlan& b = plan.batch;
   if (job.job.kind != JobKind::rl) {
@@ -230,7 +239,7 @@ std::string to_table(const Plan& plan, const JobConfig& job) {
   std::string text = fmt::format(fmt::runtime(kRow), "actor", "count", "where", "cpus", "memory", "notes");
   text += learner_block(plan, job);
   for (const std::string& role : elastic_roles(job)) text += pool_block(plan, job, role);
-  text += checkpointer_block(plan, job) + batch_line(plan, job);
+  text += checkpointer_block(plan, job) + replay_log_line(plan, job) + batch_line(plan, job);
   text += fmt::format("  {:<13} {} over {} rank{}\n", "collective", plan.collective, plan.batch.data_ranks,
                       plan.batch.data_ranks == 1 ? "" : "s");
   if (!plan.products.empty()) text += fmt::format("  {:<13} {} (bf16)\n", "products", plan.products);

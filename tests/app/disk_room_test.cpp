@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "tests/support/bias_checkpoint.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/checkpoint/commit.h"
@@ -83,6 +86,25 @@ TEST_F(DiskRoomTest, WhatIsNotTrainedOfAPolicyIsNoBase) {
   job.job.kind = JobKind::rl;
   plan.frozen_parameters = kTooMuch;
   EXPECT_THAT(look(), IsEmpty());
+}
+
+TEST_F(DiskRoomTest, TheReplayLogCountsLessWhatOfItLiesThere) {
+  job.job.kind = JobKind::rl;
+  job.algorithm.name = Algorithm::sac;
+  EXPECT_THAT(look(), IsEmpty());
+  plan.sample_bytes = std::int64_t{1} << 40;
+  EXPECT_THAT(text(), AllOf(HasSubstr("the replay log takes at most "), HasSubstr("algorithm.sac.replay_capacity")));
+  EXPECT_TRUE(look()[0].is_warning) << "the log grows for as long as the job runs";
+  run = RunDirectory::create(scratch.path(), "test", "run").value();
+  const std::string replay = run->path("replay");
+  std::filesystem::create_directories(replay);
+  std::ofstream(replay + "/step-000000000-rank-0.items").close();
+  std::filesystem::resize_file(replay + "/step-000000000-rank-0.items", std::uintmax_t{1} << 41);  // sparse
+  EXPECT_THAT(look(), SizeIs(1));
+  job.training.steps = 1;
+  job.env.num_envs = job.env.blocks = 1;
+  job.rollout.commit_every = job.rollout.steps = 8;
+  EXPECT_THAT(look(), IsEmpty()) << "one item, and more than that lies there";
 }
 
 TEST_F(DiskRoomTest, OffloadCountsOnTheDiskThatItsFolderLiesOn) {

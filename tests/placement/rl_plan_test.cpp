@@ -4,6 +4,7 @@
 #include "placement/planner.h"
 #include "placement/pretend.h"
 #include "placement/render.h"
+#include "placement/replay_log_size.h"
 #include "placement/rl_shape.h"
 #include "placement/roles.h"
 #include "placement/scale.h"
@@ -101,6 +102,41 @@ TEST_F(RlPlanTest, PrintsEveryFlow) {
   EXPECT_THAT(table, HasSubstr("rollout -> learner"));
   EXPECT_THAT(table, HasSubstr("learner -> rollout"));
   EXPECT_THAT(table, HasSubstr("8 blocks x 2 environments x 128 control steps x 1 = 2,048 environment steps"));
+}
+
+/// SAC over items of 15 calls of 2 environments, 4 items a step.
+struct ReplayLogSizeTest : RlPlanTest {
+  ReplayLogSizeTest() {
+    job.algorithm.name = Algorithm::sac;
+    job.env.blocks = 4;
+    job.env.num_envs = 8;
+    job.rollout.steps = 15;
+    job.rollout.commit_every = 120;
+    job.checkpoint.interval = 3;
+    job.training.steps = 1000;
+    job.algorithm.sac.replay_capacity = 250;
+  }
+};
+
+TEST_F(ReplayLogSizeTest, TheBufferAndTwoCheckpointIntervalsAreKept) {
+  // three steps of 120 transitions are resident, six more may be gone back to, and one is written meanwhile
+  EXPECT_EQ(replay_log_bytes(job, 976), 10 * 4 * 1000);
+  job.training.steps = 5;
+  EXPECT_EQ(replay_log_bytes(job, 976), 5 * 4 * 1000);
+  EXPECT_EQ(replay_log_bytes_per_million(job, 976), 33'333'333);
+}
+
+TEST_F(ReplayLogSizeTest, TheLargestCapacityStaysWithinItsType) {
+  job.algorithm.sac.replay_capacity = job.training.steps = std::int64_t{1} << 40;
+  EXPECT_GT(replay_log_bytes(job, std::int64_t{1} << 34), std::int64_t{1} << 60);
+}
+
+TEST_F(ReplayLogSizeTest, OffPolicyPlansPrintIt) {
+  EXPECT_THAT(to_table(plan_of(job), job), HasSubstr("replay log    at most 26.7 MiB on disk; at most 21.7 GiB per "
+                                                     "million transitions"));
+  job.algorithm.name = Algorithm::ppo;
+  EXPECT_EQ(replay_log_bytes(job, 976), 0);
+  EXPECT_THAT(to_table(plan_of(job), job), ::testing::Not(HasSubstr("replay log")));
 }
 
 TEST_F(RlPlanTest, SurvivesItsJson) {
