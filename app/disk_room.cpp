@@ -96,7 +96,7 @@ std::optional<RoomFinding> look_at_run_root(const JobConfig& job, const Disk& di
   std::string remedy = "choose another job.run_root, or lower checkpoint.keep";
   if (replay > 0) {
     what += fmt::format("; the replay log takes at most {}{}", format_bytes(replay), there.empty() ? "" : " more");
-    remedy += " or algorithm.sac.replay_capacity";
+    remedy += ", or limit the log with algorithm.sac.replay_log_bytes";
   }
   RoomFinding finding = too_small("job.run_root", disk, what, needed, remedy);
   finding.is_warning = disk.free >= one + base + offload;

@@ -145,6 +145,8 @@ struct SacConfig {
   double updates_per_step = 1.0;
   /// Transitions, 1 to 2^40. Read by workers/rollout/replay, workers/learner/rl.
   std::int64_t replay_capacity = 1'000'000;
+  /// Bytes, 0 to 2^60; 0: no limit. Read by placement, workers/learner/rl.
+  std::int64_t replay_log_bytes = 0;
   /// 1 to 64. Read by model/policy, workers/learner/rl.
   std::int64_t critics = 2;
   /// Read by model/policy.
@@ -174,6 +176,10 @@ struct SacConfig {
     v.field("updates_per_step", &SacConfig::updates_per_step, "critic updates per environment step", "", 0, 1000);
     v.field("replay_capacity", &SacConfig::replay_capacity, "transitions kept over all ranks; the oldest go first",
             "transitions", 1, 1LL << 40);
+    v.field("replay_log_bytes", &SacConfig::replay_log_bytes,
+            "most that the replay log takes on disk over all ranks; its oldest files go first, and a resumed run has "
+            "what is left; 0: no limit",
+            "bytes", 0, 1LL << 60);
     v.field("critics", &SacConfig::critics, "Q networks", "count", 1, 64);
     v.choice("target_aggregation", &SacConfig::target_aggregation, "of the target networks' values");
     v.choice("actor_aggregation", &SacConfig::actor_aggregation, "of the critics' values in the actor's loss");

@@ -10,6 +10,7 @@
 #include "placement/format.h"
 #include "placement/memory_model.h"
 #include "placement/product_form.h"
+#include "placement/replay_log_size.h"
 #include "placement/roles.h"
 #include "placement/seats.h"
 #include "placement/sharding.h"
@@ -231,6 +232,7 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.block_bytes = cost.block_bytes;
   plan.streams = plan_streams(job, plan.actors, stream_sizes(job, plan));
   check_capacity(job, cost, plan, reasons);
+  if (auto problem = find_replay_log_problem(job, cost.sample_bytes)) reasons.push_back(std::move(*problem));
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
   add_warnings(job, seats, plan);
   return plan;

@@ -179,8 +179,13 @@ std::string checkpointer_block(const Plan& plan, const JobConfig& job) {
 std::string replay_log_line(const Plan& plan, const JobConfig& job) {
   const std::int64_t most = replay_log_bytes(job, plan.sample_bytes);
   if (most == 0) return {};
-  return fmt::format("  {:<13} at most {} on disk; at most {} per million transitions\n", "replay log",
-                     format_bytes(most), format_bytes(replay_log_bytes_per_million(job, plan.sample_bytes)));
+  const std::int64_t unlimited = unlimited_replay_log_bytes(job, plan.sample_bytes);
+  const std::string limit =
+      most < unlimited
+          ? fmt::format(", algorithm.sac.replay_log_bytes, where the buffer needs {}", format_bytes(unlimited))
+          : "";
+  return fmt::format("  {:<13} at most {} on disk{}; at most {} per million transitions\n", "replay log",
+                     format_bytes(most), limit, format_bytes(replay_log_bytes_per_million(job, plan.sample_bytes)));
 }
 
 std::string batch_line(const Plan& plan, const JobConfig& job) {

@@ -93,7 +93,7 @@ TEST_F(DiskRoomTest, TheReplayLogCountsLessWhatOfItLiesThere) {
   job.algorithm.name = Algorithm::sac;
   EXPECT_THAT(look(), IsEmpty());
   plan.sample_bytes = std::int64_t{1} << 40;
-  EXPECT_THAT(text(), AllOf(HasSubstr("the replay log takes at most "), HasSubstr("algorithm.sac.replay_capacity")));
+  EXPECT_THAT(text(), AllOf(HasSubstr("the replay log takes at most "), HasSubstr("algorithm.sac.replay_log_bytes")));
   EXPECT_TRUE(look()[0].is_warning) << "the log grows for as long as the job runs";
   run = RunDirectory::create(scratch.path(), "test", "run").value();
   const std::string replay = run->path("replay");

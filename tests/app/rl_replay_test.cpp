@@ -1,4 +1,5 @@
 // Experience on disk: what a resumed run of off-policy training finds again.
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "tests/app/rl_fixture.h"
 #include "workers/rollout/replay/replay_log.h"
@@ -51,6 +52,20 @@ TEST_F(RlReplayTest, ExperienceOfPicturesComesBackThoughItsItemsDifferInSize) {
   ASSERT_TRUE(succeeded(train(4, again)));
   EXPECT_THAT(verified("runs"),
               HasSubstr("produced 512 = resident 288 + evicted 224 + lost 0; 0 records out of balance"));
+}
+
+TEST_F(RlReplayTest, ALimitedLogGivesAResumedRunItsNewestExperience) {
+  const Words limited = {"algorithm.sac.replay_capacity=3000", "algorithm.sac.replay_log_bytes=60000"};
+  ASSERT_TRUE(succeeded(train(12, limited)));
+  EXPECT_THAT(verified("runs"), HasSubstr("produced 1536 = resident 1536 + evicted 0 + lost 0"));
+  EXPECT_EQ(files(), 4u);
+  EXPECT_LE(bytes_below(dir_ / "runs/latest/replay"), 60'000);
+  Words again = limited;
+  again.insert(again.end(), {"--resume", "auto"});
+  ASSERT_TRUE(succeeded(train(16, again)));
+  // four steps came back, and four were collected
+  EXPECT_THAT(verified("runs"),
+              HasSubstr("produced 2048 = resident 1024 + evicted 1024 + lost 0; 0 records out of balance"));
 }
 
 TEST_F(RlReplayTest, ALogOfAnotherLayoutIsRefusedWithWhatToDo) {

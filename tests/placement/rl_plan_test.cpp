@@ -13,6 +13,7 @@
 namespace troupe::placement {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -120,10 +121,10 @@ struct ReplayLogSizeTest : RlPlanTest {
 
 TEST_F(ReplayLogSizeTest, TheBufferAndTwoCheckpointIntervalsAreKept) {
   // three steps of 120 transitions are resident, six more may be gone back to, and one is written meanwhile
-  EXPECT_EQ(replay_log_bytes(job, 976), 10 * 4 * 1000);
+  EXPECT_EQ(replay_log_bytes(job, 968), 10 * 4 * 1000);
   job.training.steps = 5;
-  EXPECT_EQ(replay_log_bytes(job, 976), 5 * 4 * 1000);
-  EXPECT_EQ(replay_log_bytes_per_million(job, 976), 33'333'333);
+  EXPECT_EQ(replay_log_bytes(job, 968), 5 * 4 * 1000);
+  EXPECT_EQ(replay_log_bytes_per_million(job, 968), 33'333'333);
 }
 
 TEST_F(ReplayLogSizeTest, TheLargestCapacityStaysWithinItsType) {
@@ -135,8 +136,29 @@ TEST_F(ReplayLogSizeTest, OffPolicyPlansPrintIt) {
   EXPECT_THAT(to_table(plan_of(job), job), HasSubstr("replay log    at most 26.7 MiB on disk; at most 21.7 GiB per "
                                                      "million transitions"));
   job.algorithm.name = Algorithm::ppo;
-  EXPECT_EQ(replay_log_bytes(job, 976), 0);
+  EXPECT_EQ(replay_log_bytes(job, 968), 0);
   EXPECT_THAT(to_table(plan_of(job), job), ::testing::Not(HasSubstr("replay log")));
+}
+
+TEST_F(ReplayLogSizeTest, ALimitIsPrintedWithWhatTheBufferNeeds) {
+  job.algorithm.sac.replay_log_bytes = std::int64_t{20} << 20;
+  EXPECT_THAT(to_table(plan_of(job), job), HasSubstr("at most 20.0 MiB on disk, algorithm.sac.replay_log_bytes, where "
+                                                     "the buffer needs 26.7 MiB; at most 21.7 GiB per million"));
+  job.algorithm.sac.replay_log_bytes = std::int64_t{30} << 20;
+  EXPECT_THAT(to_table(plan_of(job), job), HasSubstr("at most 26.7 MiB on disk; "));
+}
+
+TEST_F(ReplayLogSizeTest, ALimitHoldsTwoCheckpointIntervals) {
+  // 6 steps of 4 items of 700,032 bytes
+  job.algorithm.sac.replay_log_bytes = 16'800'767;
+  EXPECT_THAT(refusal(job), AllOf(HasSubstr("algorithm.sac.replay_log_bytes 16800767 is less than two checkpoint "
+                                            "intervals write, 16.0 MiB (checkpoint.interval 3, 4 trajectories a step)"),
+                                  HasSubstr("raise it to 16800768, or lower checkpoint.interval")));
+  job.algorithm.sac.replay_log_bytes = 16'800'768;
+  plan_of(job);
+  job.training.steps = 5;  // all of the job is less
+  job.algorithm.sac.replay_log_bytes = 5 * 4 * 700'032;
+  plan_of(job);
 }
 
 TEST_F(RlPlanTest, SurvivesItsJson) {

@@ -33,7 +33,8 @@ OffPolicyTrainer::OffPolicyTrainer(const RlTrainerSetup& setup, Feed& feed)
 
 Result<void> OffPolicyTrainer::begin(const TrainerSession& session) {
   session_ = session;
-  log_ = std::make_unique<ReplayLog>(setup_.run_dir + "/replay", session.plan.rank, session.plan.world);
+  log_ = std::make_unique<ReplayLog>(setup_.run_dir + "/replay", session.plan.rank, session.plan.world,
+                                     setup_.config.algorithm.sac.replay_log_bytes / session.plan.world);
   TROUPE_ASSIGN(const RlTrainerState restored, RlTrainerState::parse(session.state));
   TROUPE_TRY(restore(restored.counters));
   divergence_.clear();

@@ -96,7 +96,29 @@ Result<void> ReplayLog::append(std::int64_t step, std::span<const CollectedItem>
     put_u64(text, item.xxh3);
     text.append(reinterpret_cast<const char*>(item.bytes.data()), item.bytes.size());
   }
+  make_room(step, static_cast<std::int64_t>(text.size()));
   return write_file_durably(folder_ + "/" + file_name(step, rank_), text);
+}
+
+void ReplayLog::make_room(std::int64_t step, std::int64_t bytes) const {
+  if (max_bytes_ == 0) return;
+  std::vector<std::pair<std::string, std::int64_t>> files;  // oldest first
+  std::int64_t all = bytes;
+  for (const ReplayFile& file : list_files(folder_)) {
+    // the step's own file, of a life before, is replaced
+    if (file.rank % world_ != rank_ || (file.step == step && file.rank == rank_)) continue;
+    std::error_code code;
+    const std::uintmax_t size = fs::file_size(file.path, code);
+    if (code) continue;
+    files.emplace_back(file.path, static_cast<std::int64_t>(size));
+    all += files.back().second;
+  }
+  for (const auto& [path, size] : files) {
+    if (all <= max_bytes_) return;
+    std::error_code ignored;  // as in keep()
+    fs::remove(path, ignored);
+    all -= size;
+  }
 }
 
 Result<void> ReplayLog::read(std::int64_t first, std::int64_t end,

@@ -129,6 +129,18 @@ TEST_F(ReplayLogTest, WhatTheVisitorReturnsEndsTheReading) {
   EXPECT_EQ(seen, 1);
 }
 
+TEST_F(ReplayLogTest, TheOldestFilesOfARankMakeRoomWithinItsLimit) {
+  // a file of one item has 8 + 24 + 40 bytes
+  const ReplayLog log(folder, 0, 2, 2 * 72), other(folder, 1, 2);
+  for (std::int64_t step = 0; step < 3; ++step) write(other, step, {2 * step + 1});
+  for (std::int64_t step = 0; step < 4; ++step) write(log, step, {2 * step});
+  EXPECT_THAT(positions(log, 0, 4), ElementsAre(1, 3, 4, 5, 6));
+  write(log, 3, {6});
+  EXPECT_THAT(positions(log, 0, 4), ElementsAre(1, 3, 4, 5, 6)) << "a step written again takes no more room";
+  write(log, 4, {8, 10, 12});
+  EXPECT_THAT(positions(log, 0, 5), ElementsAre(1, 3, 5, 8, 10, 12)) << "larger than the limit, and alone";
+}
+
 TEST_F(ReplayLogTest, FilesOfOtherStepsAreRemoved) {
   const ReplayLog log(folder, 0, 1);
   for (std::int64_t step = 0; step < 6; ++step) write(log, step, {step});
