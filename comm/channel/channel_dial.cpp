@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -68,8 +70,7 @@ class LocalSlots final : public SlotMemory {
       buffer = std::move(spare_.back());
       spare_.pop_back();
     }
-    // not zeroed: an item that fills little of a slot touches no more pages than that
-    if (!buffer) buffer = std::make_unique_for_overwrite<std::byte[]>(slot_bytes_);
+    if (!buffer) buffer = make_buffer();
     return {buffer.get(), slot_bytes_};
   }
   void put(std::uint32_t index, std::span<const std::byte> request) override {
@@ -87,10 +88,22 @@ class LocalSlots final : public SlotMemory {
   }
 
  private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  using Buffer = std::unique_ptr<std::byte[], Free>;
+  /// Zeros, as gaps of an item go over the wire; an item that fills little of a large slot touches no more pages than
+  /// that.
+  Buffer make_buffer() const {
+    Buffer buffer(static_cast<std::byte*>(std::calloc(slot_bytes_, 1)));
+    if (!buffer) throw std::bad_alloc();
+    return buffer;
+  }
+
   const std::size_t slot_bytes_;
   std::mutex mutex_;
-  std::map<std::uint32_t, std::unique_ptr<std::byte[]>> buffers_;  ///< of credits in hand, by slot
-  std::vector<std::unique_ptr<std::byte[]>> spare_;
+  std::map<std::uint32_t, Buffer> buffers_;  ///< of credits in hand, by slot
+  std::vector<Buffer> spare_;
 };
 
 /// What a producer and its DEALER's callback share: the callback may run for a moment longer than the producer lives.

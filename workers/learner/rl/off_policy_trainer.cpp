@@ -65,9 +65,8 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
     if (auto whole = check_item_bytes(collector_.layout(), item.bytes); !whole) {
       return Error{Errc::data_loss,
                    fmt::format("{}/replay: trajectory {} has {}. Another version of troupe wrote it, or for another "
-                               "environment or algorithm: start a new run, or remove {}/replay and go on with an "
-                               "empty buffer",
-                               setup_.run_dir, item.position, whole.error().message(), setup_.run_dir)};
+                               "environment or algorithm: start a new run",
+                               setup_.run_dir, item.position, whole.error().message())};
     }
     replay_.add(item.bytes);
     note_logged(item.position / shape.items_per_step());
