@@ -64,7 +64,8 @@ class LearnerGroup {
   void finish(const std::string& reason);
   /// A sign of work: a step, a checkpoint, an evaluation.
   void progressed(TimePoint now) { last_progress_ = now; }
-  /// A rollout worker makes trajectories: ranks that wait for them report nothing meanwhile, and are not dead.
+  /// A rollout worker makes trajectories: ranks that wait for them report nothing meanwhile, and are not dead. Ranks
+  /// that hang go unnoticed, too, until the rounds granted ahead are made and the quiet time of watch() has passed.
   void collecting(TimePoint now) { last_collecting_ = now; }
   /// A step was committed.
   void committed(TimePoint now);

@@ -91,6 +91,7 @@ void Feed::on_item(const std::string& producer, const Item& item) {
   std::lock_guard lock(mutex_);
   if (auto known = producers_.find(producer); known != producers_.end() && known->second.outstanding > 0) {
     if (--known->second.outstanding == 0) known->second.has_suspect = false;
+    known->second.moved_at = options_.clock->now();
   }
   const SampleKey key = SampleKey::of(item.credit.tag);
   const auto entry = entries_.find(key);
@@ -119,6 +120,8 @@ void Feed::on_progress(const std::string& producer, const Credit& credit) {
   // what an older epoch asked for, or what is asked of another by now, tells nothing
   if (found == entries_.end() || credit.fence != fence_ || found->second.producer != producer) return;
   found->second.progressed_at = options_.clock->now();
+  if (auto known = producers_.find(producer); known != producers_.end())
+    known->second.moved_at = found->second.progressed_at;
   changed_.notify_all();
 }
 
@@ -133,6 +136,7 @@ void Feed::forget_producer(const std::string& name) {
         again_.push_back(it->first);
       }
       ++stats_.reissued;
+      reissued_at_ = options_.clock->now();
       it = entries_.erase(it);
     } else {
       ++it;
@@ -299,27 +303,34 @@ bool Feed::grant(const std::string& producer, const SampleKey& key, std::span<co
     log::warn("feed: {} takes no credit ({})", name, slot.error().message());
     producers_.erase(name);
     deal_.remove(name);
+    reissued_at_ = options_.clock->now();
     return false;
   }
   Producer& owner = producers_[name];
   ++owner.outstanding;
+  owner.moved_at = options_.clock->now();
   owner.has_suspect = is_suspect(key);
   entries_[key] = Entry{.slot = *slot,
                         .producer = name,
                         .serial = next_serial_++,
                         .at_a_time = owner.at_a_time(),
-                        .granted_at = options_.clock->now(),
+                        .granted_at = owner.moved_at,
                         .item = {}};
   return true;
 }
 
-void Feed::report_stuck(const std::vector<SampleKey>& keys, std::unique_lock<std::mutex>& lock) {
+void Feed::report_stuck(const std::vector<SampleKey>& keys, Clock::time_point since,
+                        std::unique_lock<std::mutex>& lock) {
+  const auto now = options_.clock->now();
   std::vector<std::pair<std::string, std::int64_t>> stuck;
   for (const SampleKey& key : keys) {
     const auto entry = entries_.find(key);
     if (entry == entries_.end() || entry->second.ready || entry->second.reported_stuck) continue;
-    const auto moved_at = std::max(entry->second.granted_at, entry->second.progressed_at);
-    if (options_.clock->now() - moved_at < options_.item_deadline) continue;
+    // A grant ahead of time waits behind others; who takes with short deadlines has waited since the first.
+    if (!entry->second.awaited_since) entry->second.awaited_since = since;
+    const auto moved_at =
+        std::max({*entry->second.awaited_since, entry->second.granted_at, entry->second.progressed_at});
+    if (now - moved_at < options_.item_deadline) continue;
     entry->second.reported_stuck = true;
     stuck.emplace_back(entry->second.producer, key.position);
   }
@@ -342,12 +353,21 @@ Error Feed::missing(const SampleKey& key, std::chrono::milliseconds deadline) co
                       key.split == Split::eval ? "held-out" : "training", key.position, owner, producers_.size())};
 }
 
+Feed::Clock::time_point Feed::ungranted_moved_at(const SampleKey& key) const {
+  if (options_.lanes == 0 || !wanted_.count(key.position)) return reissued_at_;
+  // its turn comes when the lane's owner has made what it holds
+  const std::string* const owner = deal_.wanted(key.position % options_.lanes);
+  return owner ? std::max(reissued_at_, producers_.at(*owner).moved_at) : reissued_at_;
+}
+
 Feed::Clock::time_point Feed::still_since(const std::vector<SampleKey>& keys, Clock::time_point since) const {
   auto earliest = Clock::time_point::max();
   for (const SampleKey& key : keys) {
     const auto entry = entries_.find(key);
     if (entry != entries_.end() && entry->second.ready) continue;
-    earliest = std::min(earliest, entry == entries_.end() ? since : std::max(since, entry->second.progressed_at));
+    const auto moved_at = entry == entries_.end() ? ungranted_moved_at(key)
+                                                  : std::max(entry->second.granted_at, entry->second.progressed_at);
+    earliest = std::min(earliest, std::max(since, moved_at));
   }
   return earliest == Clock::time_point::max() ? since : earliest;
 }
@@ -369,7 +389,7 @@ Result<void> Feed::wait(Ready ready, const std::vector<SampleKey>& keys, std::ch
     }
     changed_.wait_for(
         lock, std::min<Clock::duration>(until - now, options_.item_deadline / 4 + std::chrono::milliseconds(1)));
-    report_stuck(keys, lock);
+    report_stuck(keys, since.value_or(begin), lock);
   }
   stats_.stall_seconds += Seconds(options_.clock->now() - begin).count();
   if (!cancelled_.empty()) return Error{Errc::aborted, "feed: " + cancelled_};

@@ -34,8 +34,8 @@ class Feed {
     RankOrder order;
     /// Steps of the job: positions of later steps are never granted.
     std::int64_t total_steps = 0;
-    /// A producer that holds one item for longer, since it was granted or has last gone on (ChannelProducer::progress),
-    /// is reported as stuck, once an item.
+    /// A producer that holds one item for longer is reported as stuck, once an item: since somebody waits for it, it
+    /// was granted or has last gone on (ChannelProducer::progress), whichever came last.
     std::chrono::milliseconds item_deadline{60'000};
     /// Not owned.
     const base::Clock* clock = &base::system_clock();
@@ -86,7 +86,9 @@ class Feed {
 
   /// The samples of micro-batch `micro` (0-based within this rank) of `step`, in order; any number of times before
   /// release() of the step. Blocks until `deadline` after `since` (none: now), from when on somebody has waited for
-  /// them; the deadline of an item that goes on meanwhile counts from when it last did.
+  /// them. The deadline of an item that is granted (again) or goes on meanwhile counts from when it last did; that of
+  /// one that is granted to nobody from the last loss of a producer, and with lanes from when the producer of its lane
+  /// last took an item, went on with one or delivered one.
   /// Errors: deadline_exceeded (names the first missing position and who owes it), aborted.
   Result<std::vector<Sample>> take(std::int64_t step, std::int64_t micro, std::chrono::milliseconds deadline,
                                    std::optional<Clock::time_point> since = {});
@@ -128,6 +130,8 @@ class Feed {
     Clock::time_point granted_at;
     /// Of the newest progress; the least value: none yet.
     Clock::time_point progressed_at = Clock::time_point::min();
+    /// Since when somebody has waited for it; none: nobody has yet.
+    std::optional<Clock::time_point> awaited_since = {};
     bool ready = false;
     bool reported_stuck = false;
     // Given out by take(): its bytes are being read.
@@ -138,6 +142,8 @@ class Feed {
   struct Producer {
     std::uint32_t capacity = 1;
     std::uint32_t outstanding = 0;
+    /// When it last took, went on with or delivered an item; the least value: never.
+    Clock::time_point moved_at = Clock::time_point::min();
     /// It makes a suspect, and gets nothing beside it.
     bool has_suspect = false;
     std::size_t at_a_time() const { return capacity > 2 ? capacity - 1 : 1; }
@@ -183,10 +189,13 @@ class Feed {
   template <class Ready>
   Result<void> wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline,
                     std::optional<Clock::time_point> since = {});
+  // When something last happened for a position that nobody makes: it was taken from a lost producer, or the owner of
+  // its lane did something.
+  Clock::time_point ungranted_moved_at(const SampleKey& key) const;
   // Since when the item that has been awaited longest stands still; `since` at the earliest.
   Clock::time_point still_since(const std::vector<SampleKey>& keys, Clock::time_point since) const;
-  // Calls on_stuck_ for items that stand still longer than item_deadline; unlocks meanwhile.
-  void report_stuck(const std::vector<SampleKey>& keys, std::unique_lock<std::mutex>& lock);
+  // Calls on_stuck_ for items that stand still longer than item_deadline, awaited from `since` on; unlocks meanwhile.
+  void report_stuck(const std::vector<SampleKey>& keys, Clock::time_point since, std::unique_lock<std::mutex>& lock);
 
   const Options options_;
   const OnStuck on_stuck_;
@@ -203,6 +212,8 @@ class Feed {
   std::int64_t next_item_ = 0;
   // Positions whose producer was lost, smallest first; without lanes.
   std::deque<SampleKey> again_;
+  // When a position was last taken from a lost producer, or one that takes no credit; the least value: never.
+  Clock::time_point reissued_at_ = Clock::time_point::min();
   // Slots may be held for good.
   bool has_unkillable_ = false;
   // Of lanes to producers. This and the next three are used with lanes only.

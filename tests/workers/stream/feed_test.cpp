@@ -283,9 +283,14 @@ TEST_F(FeedTest, SaysWhoIsWaitedForWhenTheDeadlinePasses) {
 }
 
 TEST_F(FeedTest, ADeadlineCountsFromWhenSomebodyBeganToWait) {
-  begin();
-  join("decoder/0#0", 1);
-  auto taken = feed.take(0, 0, 60s, Feed::Clock::now() - 60s);
+  base::FakeClock clock;
+  Feed late({.order = options.order, .total_steps = 3, .item_deadline = 60s, .clock = &clock}, Feed::OnStuck());
+  late.set_consumer(&consumer);
+  late.start(1, 0, 0);
+  late.callbacks().on_producer("decoder/0#0", 1);
+  const auto began = clock.now();
+  clock.advance(60s);
+  auto taken = late.take(0, 0, 60s, began);
   EXPECT_EQ(taken.error().code(), Errc::deadline_exceeded);
   EXPECT_THAT(taken.error().message(), ::testing::HasSubstr("waited 60000 ms for training position 4"));
 }
