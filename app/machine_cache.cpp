@@ -35,7 +35,8 @@ MachineCache::MachineCache(const std::string& name) {
   if (!home.empty()) folder_ = home + "/troupe", path_ = folder_ + "/" + name;
   const auto text = folder_.empty() ? Result<std::string>(std::string()) : read_file(path_);
   auto kept = text ? Json::parse(*text, nullptr, /*allow_exceptions=*/false) : Json();
-  if (kept.is_object() && kept.value("machine", "") == machine_text())
+  // compared as JSON: a member of another type is another machine
+  if (kept.is_object() && kept.contains("machine") && kept["machine"] == Json(machine_text()))
     values_ = std::move(kept);
   else
     values_ = {{"machine", machine_text()}};

@@ -34,11 +34,13 @@ void keep_step_time(const JobConfig& job, std::optional<double> seconds, const b
   if (!seconds) return;
   MachineCache cache(kFile);
   const RlShape shape = rl_shape(job);
-  cache.values()["policy_steps"][key_of(job)] = {{"seconds", *seconds},
-                                                 {"environments", shape.rows},
-                                                 {"exec_steps", shape.exec_steps},
-                                                 {"cpus", own_cpus()},
-                                                 {"day", utc_text(clock.wall_seconds()).substr(0, 10)}};
+  auto& steps = cache.values()["policy_steps"];
+  if (!steps.is_object()) steps = nlohmann::ordered_json::object();  // the first, or not a file of ours
+  steps[key_of(job)] = {{"seconds", *seconds},
+                        {"environments", shape.rows},
+                        {"exec_steps", shape.exec_steps},
+                        {"cpus", own_cpus()},
+                        {"day", utc_text(clock.wall_seconds()).substr(0, 10)}};
   cache.keep();
 }
 

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/log.h"
 #include "tests/support/scratch_folder.h"
 
@@ -67,6 +69,21 @@ TEST_F(StepTimesTest, AFileOfAnotherKindIsAsNone) {
   keep_step_time(job_, 0.004, base::FakeClock(1.8e9));
   ASSERT_TRUE(write_file_durably(cache_.path() + "/troupe/step_times.json", "[1, 2]\n"));
   EXPECT_FALSE(kept_step_time(job_));
+}
+
+TEST_F(StepTimesTest, ABrokenFileIsWrittenAnew) {
+  const std::string file = cache_.path() + "/troupe/step_times.json";
+  keep_step_time(job_, 0.004, base::FakeClock(1.8e9));
+  const auto whole = nlohmann::json::parse(*read_file(file));
+  for (const auto& [member, broken] : std::initializer_list<std::pair<std::string, nlohmann::json>>{
+           {"policy_steps", 1}, {"policy_steps", {1, 2}}, {"policy_steps", nullptr}, {"machine", 1}, {"machine", {}}}) {
+    auto text = whole;
+    text[member] = broken;
+    ASSERT_TRUE(write_file_durably(file, text.dump()));
+    EXPECT_FALSE(kept_step_time(job_)) << text;
+    keep_step_time(job_, 0.004, base::FakeClock(1.8e9));
+    EXPECT_TRUE(kept_step_time(job_)) << text;
+  }
 }
 
 TEST_F(StepTimesTest, AnotherMachineIsNotThisOne) {
