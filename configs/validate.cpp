@@ -250,6 +250,7 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
     validate_window(job.data, job.model, rules);
     validate_features(job.data, rules);
   }
+  if (job.job.kind == JobKind::sft) validate_no_reward(job.env.reward, rules);
   validate_training(job, rules);
 }
 

@@ -55,6 +55,11 @@ void validate_env(const EnvConfig& env, Rules& rules) {
                 "env.reward.model.name",
                 "is empty, and other keys of env.reward.model are set; name the model (docs/env.md lists them)",
                 {"env.reward.model.mode", "env.reward.model.weight", "env.reward.model.options"});
+  const bool has_model = !model.name.empty() && model.weight != 0;
+  rules.require(env.reward.coef != 0 || env.reward.step_penalty != 0 || has_model, "env.reward.coef",
+                "is 0, and no other part of env.reward pays anything: every reward would be 0; name a reward model, "
+                "or leave the environment's reward in",
+                {"env.reward.step_penalty", "env.reward.model.name", "env.reward.model.weight"});
 }
 
 void validate_rollout(const JobConfig& job, Rules& rules) {
@@ -207,6 +212,21 @@ void validate_rl(const JobConfig& job, Rules& rules) {
       !job.algorithm.deterministic || job.rollout.batch_blocks == 1, "rollout.batch_blocks",
       fmt::format("{}: which blocks share a batch depends on timing; deterministic wants 1", job.rollout.batch_blocks),
       {"algorithm.deterministic"});
+}
+
+void validate_no_reward(const RewardConfig& reward, Rules& rules) {
+  const auto refuse = [&](const char* key, bool is_set) {
+    rules.require(!is_set, std::string("env.reward.") + key,
+                  "is set; kind sft learns from demonstrations and reads no reward: leave env.reward out",
+                  {"job.kind"});
+  };
+  refuse("coef", reward.coef != 1);
+  refuse("step_penalty", reward.step_penalty != 0);
+  refuse("relative", reward.relative);
+  refuse("model.name", !reward.model.name.empty());
+  refuse("model.mode", reward.model.mode != "per_step");
+  refuse("model.weight", reward.model.weight != 1);
+  refuse("model.options", !reward.model.options.empty());
 }
 
 void validate_imitation(const JobConfig& job, Rules& rules) {

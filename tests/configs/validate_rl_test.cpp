@@ -36,6 +36,12 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"ARewardModelHasAName",
                {"env.reward.model.weight=2"},
                "env.reward.model.name: is empty, and other keys of env.reward.model are set; name the model"},
+        Broken{"ARewardOfNothing",
+               {"env.reward.coef=0"},
+               "env.reward.coef: is 0, and no other part of env.reward pays anything: every reward would be 0"},
+        Broken{"ARewardModelOfNoWeight",
+               {"env.reward.coef=0", "env.reward.model={name: success, weight: 0}"},
+               "env.reward.coef: is 0, and no other part of env.reward pays anything"},
         Broken{"BestByReturnOrSuccess",
                {"checkpoint.keep_best=eval/loss", "checkpoint.interval=1", "eval.every=1"},
                "checkpoint.keep_best: is eval/loss, which evaluations of kind rl do not measure; write eval/success or "
@@ -132,6 +138,21 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"UnknownKey", {"algorithm.gama=1"}, "gama"},
         Broken{"UnknownAlgorithm", {"algorithm.name=pppo"}, "pppo"}),
     broken_name);
+
+TEST(ValidateRlJobTest, APenaltyOrAModelMayTakeTheRewardsPlace) {
+  job_of(load_job("quickstart:rl", {"env.reward.coef=0", "env.reward.step_penalty=1"}));
+  job_of(load_job("quickstart:rl", {"env.reward.coef=0", "env.reward.model.name=success"}));
+}
+
+TEST(ValidateRlJobTest, FineTuningReadsNoReward) {
+  for (const auto& [key, value] : {std::pair("coef", "0"), std::pair("step_penalty", "1"),
+                                   std::pair("relative", "true"), std::pair("model.name", "success")}) {
+    const std::string path = std::string("env.reward.") + key;
+    const std::string why = path + ": is set; kind sft learns from demonstrations and reads no reward";
+    expect_only_error(load_job("recipes/rl_arm7_reach_sft.yaml", {path + "=" + value}), why);
+    expect_only_error(load_job("quickstart:sft", {path + "=" + value}), why);
+  }
+}
 
 TEST(ValidateRlJobTest, AJobWithoutSimulatorsNeedsNoEnvironment) { EXPECT_EQ(job_of(load(kTiny, {})).env.id, ""); }
 
