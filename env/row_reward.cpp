@@ -46,7 +46,7 @@ Result<double> RowReward::of(double own, RewardStep step) {
     TROUPE_ASSIGN(const double modelled, rules_.model->reward(step));
     reward += rules_.weight * modelled;
   }
-  if (!std::isfinite(reward)) {
+  if (!std::isfinite(static_cast<float>(reward))) {  // as blocks hold it
     return Error{Errc::data_loss, fmt::format("env.reward makes {} of the reward {}", reward, own)};
   }
   keep(step.next_observation);

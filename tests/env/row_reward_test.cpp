@@ -123,5 +123,11 @@ TEST_F(RowRewardTest, AModelsRewardThatIsNotFiniteLosesTheRow) {
   EXPECT_EQ(view_.valid()[0], 0);
 }
 
+TEST_F(RowRewardTest, ARewardThatABlockCannotHoldLosesTheRow) {
+  open({.model = std::make_shared<StepCounts>(1e39)}, ResetMode::same_step, 1);
+  EXPECT_THAT(step({act::go}), ElementsAre(0));
+  EXPECT_EQ(view_.lost()[0], 1);
+}
+
 }  // namespace
 }  // namespace troupe::testing
