@@ -12,6 +12,7 @@ namespace troupe::env {
 /// `goal_distance`: pays for coming nearer to a goal, without changing which policy is best. With d the length of the
 /// vector from goal to thing that lies in an observation, and the potential phi = -d,
 ///     r = gamma phi(s') - phi(s),   phi(s') = 0 where the episode terminated
+/// gamma is reward_gamma() of the algorithm: with another one the sum over an episode pays for staying far away.
 /// Options: `field` (state) names the observation's field, `first` the vector's first number in it, `count` how many
 /// there are.
 /// Source: Ng, Harada, Russell 1999, "Policy invariance under reward transformations", theorem 1.

@@ -95,7 +95,7 @@ Result<ModelCost> imitation_model_cost(const JobConfig& job) {
 Result<ModelCost> rl_model_cost(const JobConfig& job) {
   TROUPE_ASSIGN(const Agent agent, make_agent(job));
   // a reward that cannot be computed is told before anything starts
-  TROUPE_TRY(make_reward_rules(job.env.reward, agent.spec(), job.algorithm.gamma));
+  TROUPE_TRY(make_reward_rules(job.env.reward, job.algorithm, agent.spec()));
   const TrajectoryLayout item = make_trajectory_layout(job, agent.spec(), *agent.policy);
   const RlShape shape = rl_shape(job);
   ModelCost cost = policy_cost(*agent.policy);

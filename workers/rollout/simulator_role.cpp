@@ -31,7 +31,7 @@ MakeBlock make_block_of(const JobConfig& job, std::shared_ptr<const EnvFactory> 
                                  .max_steps = job.env.max_episode_steps,
                                  .stagger = job.env.stagger,
                                  .seed = static_cast<std::uint64_t>(job.job.seed)};
-  const auto reward = make_reward_rules(job.env.reward, factory->spec(), job.algorithm.gamma);
+  const auto reward = make_reward_rules(job.env.reward, job.algorithm, factory->spec());
   return [factory = std::move(factory), common, reward](std::int64_t block,
                                                         Executor& executor) -> Result<std::unique_ptr<EnvBlock>> {
     if (!reward) return reward.error();

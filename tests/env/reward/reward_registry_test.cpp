@@ -69,5 +69,30 @@ TEST(GoalDistanceTest, AnEpisodePaysTheDistanceAtItsStartWhateverItsWay) {
   EXPECT_NEAR(around, 5, 1e-12);
 }
 
+TEST(GoalDistanceTest, AlgorithmsThatSumRewardsPayALongWayWhatTheyPayAShortOne) {
+  AlgorithmConfig algorithm;
+  EXPECT_EQ(reward_gamma(algorithm), algorithm.gamma);
+  algorithm.name = Algorithm::grpo;
+  const double gamma = reward_gamma(algorithm);
+  // grpo compares plain sums of rewards: both episodes end at distance 2
+  const double straight = goal_reward(gamma, {0, 0, 5, 0}, {0, 0, 2, 0}, false);
+  const double around = goal_reward(gamma, {0, 0, 5, 0}, {0, 0, 7, 0}, false) +
+                        goal_reward(gamma, {0, 0, 7, 0}, {0, 0, 6, 0}, false) +
+                        goal_reward(gamma, {0, 0, 6, 0}, {0, 0, 0, 2}, false);
+  EXPECT_NEAR(straight, 3, 1e-12);
+  EXPECT_NEAR(around, 3, 1e-12);
+}
+
+TEST(RewardRulesTest, AModelOfDifferencesIsNotAskedAtTheEndAlone) {
+  RewardConfig config;
+  config.model = {.name = "goal_distance", .mode = "terminal", .options = {{"first", "2"}, {"count", "2"}}};
+  const auto factory = factory_of("reach-v1");
+  const EnvSpec& spec = factory->spec();
+  EXPECT_THAT(make_reward_rules(config, {}, spec).error().message(),
+              HasSubstr("env.reward.model.mode: is terminal; goal_distance pays how much nearer each step came"));
+  config.model = {.name = "success", .mode = "terminal", .options = {}};
+  EXPECT_TRUE(make_reward_rules(config, {}, spec));
+}
+
 }  // namespace
 }  // namespace troupe::testing
