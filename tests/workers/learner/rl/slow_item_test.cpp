@@ -82,7 +82,9 @@ class SlowItemTest : public ::testing::Test {
                       feed_->callbacks())
             .value();
     feed_->set_consumer(consumer_.get());
-    collector_ = std::make_unique<RoundCollector>(rl_collector_options(job), TrajectoryLayout{}, *feed_);
+    TrajectoryLayout layout;
+    layout.fixed_bytes = sizeof(std::int64_t);
+    collector_ = std::make_unique<RoundCollector>(rl_collector_options(job), layout, *feed_);
     TrainerSession session;
     session.plan.fence = 1;
     session.plan.world = 1;
