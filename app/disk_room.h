@@ -19,9 +19,9 @@ struct RoomFinding {
 };
 
 /// Whether the disks of job.run_root and offload.folder have room for what the job writes there beside logs:
-/// checkpoints (checkpoint.keep and the one that is being written; those of `run`, which goes on, lie there already),
-/// the frozen base, ranks' files for offload, and the replay log at its largest. Errors within: resource_exhausted,
-/// those of file_error.
+/// checkpoints (checkpoint.keep, the best and the one that is being written; those of `run`, which goes on, lie there
+/// already), the frozen base, ranks' files for offload, and the replay log at its largest. Errors within:
+/// resource_exhausted, those of file_error.
 std::vector<RoomFinding> look_at_room(const JobConfig& job, const std::optional<RunDirectory>& run, const Plan& plan);
 
 }  // namespace troupe::app

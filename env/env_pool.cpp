@@ -81,6 +81,8 @@ struct EnvPool::State {
     bool was_reset = false;
     std::int64_t policy_version = -1;
     std::uint64_t sequence = 0;
+    /// recv() has given up its step.
+    bool is_late = false;
   };
 
   std::shared_ptr<const EnvFactory> factory;
@@ -133,7 +135,14 @@ struct EnvPool::State {
 };
 
 EnvPool::EnvPool(std::unique_ptr<State> state) : state_(std::move(state)) {}
-EnvPool::~EnvPool() = default;
+EnvPool::~EnvPool() {
+  const auto& groups = state_->groups;
+  if (std::none_of(groups.begin(), groups.end(), [](const State::Group& group) { return group.is_late; })) return;
+  static std::mutex mutex;
+  static auto* const left_behind = new std::vector<std::unique_ptr<State>>();  // never destroyed
+  const std::lock_guard lock(mutex);
+  left_behind->push_back(std::move(state_));
+}
 
 Result<std::unique_ptr<EnvPool>> EnvPool::make(std::shared_ptr<const EnvFactory> factory, const Options& options) {
   if (options.groups < 1 || options.num_envs < 1 || options.num_envs % options.groups != 0) {
@@ -232,6 +241,10 @@ Result<EnvPool::Block> EnvPool::recv(std::int64_t wanted, std::chrono::nanosecon
       return found != s.finished.end();
     };
     if (!s.finished_one.wait_for(lock, timeout, ready)) {
+      for (std::size_t g = 0; g < s.groups.size(); ++g) {
+        const bool is_asked = wanted == any_group || static_cast<std::size_t>(wanted) == g;
+        if (is_asked && under_way(s.groups[g])) s.groups[g].is_late = true;
+      }
       return Error{
           Errc::deadline_exceeded,
           fmt::format("{} did not finish a step of {} in {:.3g} s", spec().id,
@@ -245,6 +258,7 @@ Result<EnvPool::Block> EnvPool::recv(std::int64_t wanted, std::chrono::nanosecon
   State::Group& group = s.groups[static_cast<std::size_t>(index)];
   Block block;
   block.view_ = std::exchange(group.view, {});
+  group.is_late = false;
   block.memory_ = {block.view_.memory, {s.buffers}};
   block.group_ = index;
   block.first_env_ = s.options.first_env + index * rows();

@@ -86,7 +86,8 @@ class EnvPool {
   /// `factory` comes from make_env_factory (env/registry.h). Errors: invalid_argument (N not divisible by G, and what
   /// EnvBlock::make refuses); those of EnvFactory::make.
   static Result<std::unique_ptr<EnvPool>> make(std::shared_ptr<const EnvFactory> factory, const Options& options);
-  /// Waits for steps under way.
+  /// Waits for steps under way, but not for one that recv() gave up: then environments and threads are left behind,
+  /// with all that they use.
   ~EnvPool();
 
   /// Valid while the pool lives, as layout().

@@ -31,8 +31,7 @@ Result<void> SingleEnv::check() const {
 Result<void> SingleEnv::receive() {
   auto block = pool_->recv(0, patience_);
   if (!block) {
-    // its thread goes on using what the pool has
-    if (block.error().code() == Errc::deadline_exceeded) (void)pool_.release();
+    pool_.reset();
     return block.error();
   }
   seen_.emplace(std::move(*block));

@@ -68,7 +68,7 @@ TEST_F(RlReplayTest, ALimitedLogGivesAResumedRunItsNewestExperience) {
               HasSubstr("produced 2048 = resident 1024 + evicted 1024 + lost 0; 0 records out of balance"));
 }
 
-TEST_F(RlReplayTest, ALogOfAnotherLayoutIsRefusedWithWhatToDo) {
+TEST_F(RlReplayTest, ALogOfAnotherLayoutIsRefused) {
   ASSERT_TRUE(succeeded(train(2)));
   const ReplayLog log(dir_ / "runs/latest/replay", 0, 1);
   std::vector<CollectedItem> items;

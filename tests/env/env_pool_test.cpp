@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <future>
+#include <latch>
 #include <optional>
 #include <set>
 
@@ -45,6 +46,22 @@ TEST(EnvPoolTest, WhoFinishesFirstIsReceivedFirst) {
   EXPECT_EQ(pool->recv(0, std::chrono::milliseconds(1)).error().code(), Errc::deadline_exceeded);
   release.set_value();
   EXPECT_EQ(pool->recv(0).value().group(), 0);
+}
+
+TEST(EnvPoolTest, AStepThatWasGivenUpIsNotWaitedFor) {
+  auto script = std::make_shared<EnvScript>();
+  std::promise<void> release;
+  std::latch gone(1);
+  script->gate = [&gone, opened = release.get_future().share()] {
+    opened.wait();
+    gone.count_down();
+  };
+  auto pool = begun_pool(scripted(script), {.num_envs = 1});
+  pool->send(0, std::vector<float>{act::wait}).value();
+  EXPECT_EQ(pool->recv(0, std::chrono::milliseconds(1)).error().code(), Errc::deadline_exceeded);
+  pool.reset();  // would never return
+  release.set_value();
+  gone.wait();
 }
 
 TEST(EnvPoolTest, BuffersOfReleasedBlocksAreUsedAgain) {

@@ -6,14 +6,13 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "env/make_allowance.h"
 #include "workers/rollout/policy_shape_of.h"
 #include "workers/rollout/rollout_block.h"
 
 namespace troupe::workers {
 
 namespace {
-/// Environments that are made for the first time load models and compile scenes.
-constexpr std::chrono::seconds kMakeAllowance{60};
 /// Between two times that a feed is told that an item goes on; small beside any deadline of an item.
 constexpr std::chrono::seconds kTellEvery{1};
 /// A block that fails so often in a row, wherever it is begun, cannot be simulated.

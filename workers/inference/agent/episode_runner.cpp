@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "env/env_pool.h"
 #include "env/episode_seed.h"
+#include "env/make_allowance.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/flow_step.h"
 #include "model/policy/image_dtype.h"
@@ -27,8 +28,6 @@ using Clock = std::chrono::steady_clock;
 /// Hangs of one evaluation behind which nothing more is played: each has cost a step's patience and left threads
 /// behind.
 constexpr int kMostHangs = 3;
-/// Beside a step's patience, for making an environment.
-constexpr std::chrono::seconds kMakeAllowance{60};
 
 /// One environment, a group of the pool, and the episode that it plays.
 struct Player {
@@ -57,9 +56,6 @@ class Match {
         seed_(static_cast<std::uint64_t>(job.job.seed)),
         players_(static_cast<std::size_t>(
             std::clamp<std::int64_t>(options.parallel, 1, std::max<std::int64_t>(options.episodes, 1)))) {}
-  ~Match() { forget_pool(); }
-  Match(const Match&) = delete;
-  Match& operator=(const Match&) = delete;
 
   Result<std::vector<EvaluationEpisode>> play() {
     if (agent_.spec().max_steps <= 0) {
@@ -68,7 +64,7 @@ class Match {
     }
     for (std::int64_t i = 0; i < options_.episodes; ++i) waiting_.push_back(options_.first_seed + i);
     TROUPE_TRY(play_waiting());
-    // One at a time: where an environment hangs, those whose turn did not come are to be blamed for nothing.
+    // One at a time: a hang is then the fault of the episode that is played.
     are_repeats_ = true;
     while (!failed_.empty()) {
       waiting_.push_back(failed_.front());
@@ -109,50 +105,39 @@ class Match {
     return {};
   }
 
-  /// A pool whose threads may never come back is left behind: they go on using what it has.
-  void forget_pool() {
-    for (Player& player : players_) player.seen.reset();
-    if (is_stuck_) (void)pool_.release();
-    pool_.reset();
-    is_stuck_ = false;
-  }
-
-  /// Calls `send` for those who play and waits for their environments, all together for options_.step_timeout. Where
-  /// that is too short, the episodes under way fail or wait for their turn again, and nobody plays.
+  /// Calls `send` for the players that play and waits for their environments, all together for options_.step_timeout.
+  /// Where that is too short, abandon() has ended every episode under way.
   template <class Send>
   Result<void> each_playing(const Send& send) {
     std::vector<Player*> sent;
     for (Player& player : players_) {
       if (!player.playing) continue;
       player.seen.reset();
-      if (auto done = send(player); !done) {
-        is_stuck_ = true;
-        return done;
-      }
+      TROUPE_TRY(send(player));
       sent.push_back(&player);
     }
     return receive(sent, options_.step_timeout);
   }
 
-  /// Errors are those of the pool, with steps under way, for which nobody waits.
+  /// Errors: those of the pool but for deadline_exceeded.
   Result<void> receive(const std::vector<Player*>& sent, Clock::duration patience) {
     const auto deadline = Clock::now() + patience;
+    bool is_late = false;
     for (Player* player : sent) {
       auto block = pool_->recv(player->group, std::max(Clock::duration::zero(), deadline - Clock::now()));
       if (block) {
         player->seen.emplace(std::move(*block));
       } else if (block.error().code() == Errc::deadline_exceeded) {
-        is_stuck_ = true;
+        is_late = true;
       } else {
-        is_stuck_ = true;
         return block.error();
       }
     }
-    if (is_stuck_) abandon(patience);
+    if (is_late) abandon(patience);
     return {};
   }
 
-  /// An environment hangs: who has no answer fails, all others begin again, in other environments.
+  /// An environment hangs: the episodes without an answer fail, the others begin again in a new pool.
   void abandon(Clock::duration patience) {
     for (Player& player : players_) {
       if (!player.playing) continue;
@@ -163,7 +148,7 @@ class Match {
              fmt::format("no answer of the environment in {:.3g} s (env.step_timeout_s)", Seconds(patience).count()));
       player.playing = false;
     }
-    forget_pool();
+    pool_.reset();
     if (++hangs_ < kMostHangs) return;
     waiting_.insert(waiting_.end(), failed_.begin(), failed_.end());
     failed_.clear();
@@ -218,7 +203,7 @@ class Match {
         sent.push_back(&player);
       }
       if (sent.empty()) return {};
-      // environments that were lost are made anew
+      // a reset may have to make an environment first
       TROUPE_TRY(receive(sent, options_.step_timeout + kMakeAllowance));
       // who could not begin makes room for the next
       for (Player* player : sent) {
@@ -331,7 +316,6 @@ class Match {
   const double noise_level_;
   const std::uint64_t seed_;
   std::unique_ptr<EnvPool> pool_;
-  bool is_stuck_ = false;
   std::vector<Player> players_;
   /// Seeds that nobody plays yet, and those that were played once and failed.
   std::deque<std::int64_t> waiting_, failed_;

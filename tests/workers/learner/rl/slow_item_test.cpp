@@ -136,6 +136,19 @@ class SlowItemTest : public ::testing::Test {
     clock_.advance(time);
     go_on(worker, order);
   }
+  /// So often 10 s pass, and the worker goes on with both items of round 0.
+  void make_slowly(Worker& worker, int steps) {
+    for (int step = 0; step < steps; ++step) {
+      pass(10s, worker, 0);
+      go_on(worker, 1);
+    }
+  }
+  /// Round 0, until the learner has it.
+  void deliver_round(Worker& worker) {
+    deliver(worker, 0);
+    deliver(worker, 1);
+    ASSERT_TRUE(wait_for_rounds(1));
+  }
   /// Of which worker and position the feed has said that they are stuck.
   std::vector<std::string> stuck() {
     const std::lock_guard lock(mutex_);
@@ -180,13 +193,8 @@ class SlowItemTest : public ::testing::Test {
 TEST_F(SlowItemTest, AnItemOfThreeHundredSecondsCompletes) {
   Worker worker = hire("rollout/0#0", 4, 4);
   begin_to_learn();
-  for (int step = 0; step < 30; ++step) {
-    pass(10s, worker, 0);
-    go_on(worker, 1);
-  }
-  deliver(worker, 0);
-  deliver(worker, 1);
-  ASSERT_TRUE(wait_for_rounds(1));
+  make_slowly(worker, 30);
+  deliver_round(worker);
   EXPECT_EQ(error(), "");
   EXPECT_THAT(stuck(), ElementsAre());
 }
@@ -194,10 +202,7 @@ TEST_F(SlowItemTest, AnItemOfThreeHundredSecondsCompletes) {
 TEST_F(SlowItemTest, AnItemWithoutAPolicyStepForItsDeadlineIsStuck) {
   Worker worker = hire("rollout/0#0", 4, 4);
   begin_to_learn();
-  for (int step = 0; step < 20; ++step) {
-    pass(10s, worker, 0);
-    go_on(worker, 1);
-  }
+  make_slowly(worker, 20);
   pass(119s, worker, 1);
   EXPECT_THAT(stuck(), ElementsAre());
   pass(2s, worker, 1);
@@ -222,10 +227,7 @@ TEST_F(SlowItemTest, AStuckItemThatNobodyElseMakesEndsTheWait) {
 TEST_F(SlowItemTest, AnotherWorkerMayBeginTheLongItemOfALostOne) {
   Worker lost = hire("rollout/0#0", 4, 4);
   begin_to_learn();
-  for (int step = 0; step < 30; ++step) {
-    pass(10s, lost, 0);
-    go_on(lost, 1);
-  }
+  make_slowly(lost, 30);
   clock_.count_anew();
   feed_->producer_gone("rollout/0#0");
   ASSERT_TRUE(clock_.wait_for_looks(2));
@@ -233,9 +235,7 @@ TEST_F(SlowItemTest, AnotherWorkerMayBeginTheLongItemOfALostOne) {
   clock_.advance(200s);
   Worker other = hire("rollout/1#0", 4, 4);
   pass(100s, other, 0);
-  deliver(other, 0);
-  deliver(other, 1);
-  ASSERT_TRUE(wait_for_rounds(1));
+  deliver_round(other);
   EXPECT_EQ(error(), "");
   EXPECT_THAT(stuck(), ElementsAre());
 }
@@ -276,13 +276,8 @@ TEST_F(SlowItemTest, AnItemWaitsAsLongAsItsWorkerGoesOnWithAnother) {
 TEST_F(SlowItemTest, AnOrderMadeAheadIsNotStuckWhenItsRoundBegins) {
   Worker worker = hire("rollout/0#0", 4, 4);
   begin_to_learn();
-  for (int step = 0; step < 30; ++step) {
-    pass(10s, worker, 0);
-    go_on(worker, 1);
-  }
-  deliver(worker, 0);
-  deliver(worker, 1);
-  ASSERT_TRUE(wait_for_rounds(1));
+  make_slowly(worker, 30);
+  deliver_round(worker);
   // the first may be over before the learner waits, and is looked at during the second or third
   for (int sign = 0; sign < 3; ++sign) go_on(worker, 3);
   EXPECT_THAT(stuck(), ElementsAre());
