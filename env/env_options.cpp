@@ -12,14 +12,14 @@ namespace troupe::env {
 
 namespace {
 
-Error unknown(std::string_view id, std::string_view what, const std::string& found,
+Error unknown(std::string_view whose, std::string_view what, const std::string& found,
               std::initializer_list<std::string_view> known) {
   if (known.size() == 0) {
-    return {Errc::invalid_argument, fmt::format("env: {} has no {}s; remove '{}'", id, what, found)};
+    return {Errc::invalid_argument, fmt::format("{} has no {}s; remove '{}'", whose, what, found)};
   }
   const std::string near = nearest_name(found, std::vector<std::string>(known.begin(), known.end()));
   return {Errc::invalid_argument,
-          fmt::format("env: {} has no {} '{}'{}; it has {}", id, what, found,
+          fmt::format("{} has no {} '{}'{}; it has {}", whose, what, found,
                       near.empty() ? "" : fmt::format(", did you mean '{}'?", near), fmt::join(known, ", "))};
 }
 
@@ -32,14 +32,21 @@ bool contains(std::initializer_list<std::string_view> known, std::string_view na
 Result<void> check_env_options(std::string_view id, const EnvOptions& options,
                                std::initializer_list<std::string_view> profiles,
                                std::initializer_list<std::string_view> names) {
+  const std::string whose = fmt::format("env: {}", id);
   if (!options.profile.empty() && !contains(profiles, options.profile))
-    return unknown(id, "profile", options.profile, profiles);
-  for (const auto& [name, value] : options.options) {
-    if (!contains(names, name)) return unknown(id, "option", name, names);
-  }
+    return unknown(whose, "profile", options.profile, profiles);
+  TROUPE_TRY(check_options(whose, options.options, names));
   if (options.max_steps < 0) {
     return invalid_argument(
         fmt::format("env.max_episode_steps is {}; wanted 0 (the environment's own) or more", options.max_steps));
+  }
+  return {};
+}
+
+Result<void> check_options(std::string_view whose, const NamedOptions& options,
+                           std::initializer_list<std::string_view> names) {
+  for (const auto& [name, value] : options) {
+    if (!contains(names, name)) return unknown(whose, "option", name, names);
   }
   return {};
 }

@@ -10,12 +10,15 @@
 
 namespace troupe::env {
 
+/// Settings as a job writes them, by names that their reader documents.
+using NamedOptions = std::map<std::string, std::string>;
+
 /// What a job may say about an environment beside its id.
 struct EnvOptions {
   /// Empty: the environment's first.
   std::string profile = {};
-  /// By names that the environment documents; unknown ones are errors.
-  std::map<std::string, std::string> options = {};
+  /// Unknown ones are errors.
+  NamedOptions options = {};
   /// 0: the environment's own.
   std::int64_t max_steps = 0;
 };
@@ -25,5 +28,9 @@ struct EnvOptions {
 Result<void> check_env_options(std::string_view id, const EnvOptions& options,
                                std::initializer_list<std::string_view> profiles = {},
                                std::initializer_list<std::string_view> names = {});
+
+/// Refuses an option that is none of `names`; `whose` begins the error. Errors: as above.
+Result<void> check_options(std::string_view whose, const NamedOptions& options,
+                           std::initializer_list<std::string_view> names);
 
 }  // namespace troupe::env

@@ -6,14 +6,29 @@
 #include <algorithm>
 #include <cmath>
 
+#include "configs/scalar.h"
+
 namespace troupe::env {
 
-Result<std::shared_ptr<const RewardModel>> GoalDistance::make(const RewardOptions& options, const EnvSpec& spec,
+namespace {
+
+/// The whole number `name`, 0 or more. Errors: invalid_argument; where it is missing the error says `what` it is.
+Result<std::int64_t> whole_number(const NamedOptions& options, const std::string& name, std::string_view what) {
+  const auto found = options.find(name);
+  if (found == options.end()) return invalid_argument(fmt::format("'{}' is missing: {}", name, what));
+  const auto value = configs::parse_integer(found->second);
+  if (value && *value >= 0) return *value;
+  return invalid_argument(fmt::format("{} is '{}'; wanted a whole number, 0 or more: {}", name, found->second, what));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const RewardModel>> GoalDistance::make(const NamedOptions& options, const EnvSpec& spec,
                                                               double gamma) {
-  TROUPE_TRY(check_reward_options(options, {"field", "first", "count"}));
+  TROUPE_TRY(check_options("it", options, {"field", "first", "count"}));
   const std::string what = "the vector from goal to thing is numbers first to first + count - 1 of the field";
-  TROUPE_ASSIGN(const std::int64_t first, reward_option(options, "first", what));
-  TROUPE_ASSIGN(const std::int64_t count, reward_option(options, "count", what));
+  TROUPE_ASSIGN(const std::int64_t first, whole_number(options, "first", what));
+  TROUPE_ASSIGN(const std::int64_t count, whole_number(options, "count", what));
   const auto named = options.find("field");
   const std::string name = named == options.end() ? "state" : named->second;
   const auto field = std::find_if(spec.observation.begin(), spec.observation.end(),

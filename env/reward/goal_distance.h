@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "env/env_options.h"
 #include "env/env_spec.h"
-#include "env/reward/reward_options.h"
 #include "env/reward_model.h"
 
 namespace troupe::env {
@@ -19,7 +19,7 @@ namespace troupe::env {
 class GoalDistance final : public RewardModel {
  public:
   /// Errors: invalid_argument (options; a field that is not there, holds no f32 or f64, or fewer numbers).
-  static Result<std::shared_ptr<const RewardModel>> make(const RewardOptions& options, const EnvSpec& spec,
+  static Result<std::shared_ptr<const RewardModel>> make(const NamedOptions& options, const EnvSpec& spec,
                                                          double gamma);
   /// Numbers [first, first + count) of field `field`.
   GoalDistance(std::size_t field, EnvDType dtype, std::int64_t first, std::int64_t count, double gamma)

@@ -17,7 +17,7 @@ namespace {
 /// Every reward model by name.
 struct ModelRow {
   std::string_view name;
-  Result<std::shared_ptr<const RewardModel>> (*make)(const RewardOptions& options, const EnvSpec& spec, double gamma);
+  Result<std::shared_ptr<const RewardModel>> (*make)(const NamedOptions& options, const EnvSpec& spec, double gamma);
   /// The sum over all steps is what it means: that of the last one says nothing.
   bool is_shaping = false;
 };

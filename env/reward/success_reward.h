@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "env/env_options.h"
 #include "env/env_spec.h"
-#include "env/reward/reward_options.h"
 #include "env/reward_model.h"
 
 namespace troupe::env {
@@ -15,8 +15,8 @@ namespace troupe::env {
 class SuccessReward final : public RewardModel {
  public:
   /// Errors: invalid_argument (an environment that does not know success; options).
-  static Result<std::shared_ptr<const RewardModel>> make(const RewardOptions& options, const EnvSpec& spec, double) {
-    TROUPE_TRY(check_reward_options(options, {}));
+  static Result<std::shared_ptr<const RewardModel>> make(const NamedOptions& options, const EnvSpec& spec, double) {
+    TROUPE_TRY(check_options("it", options, {}));
     if (!spec.has_success) return invalid_argument(fmt::format("{} does not say when its task is solved", spec.id));
     return std::shared_ptr<const RewardModel>(std::make_shared<SuccessReward>());
   }
