@@ -26,8 +26,10 @@ Result<std::string> manifest_hash(const std::string& directory) {
   return xxh3_128_hex(std::as_bytes(std::span(text)));
 }
 
-bool has_step(const std::vector<CheckpointEntry>& listed, std::int64_t step) {
-  return std::any_of(listed.begin(), listed.end(), [&](const auto& entry) { return entry.step == step; });
+/// Of checkpoints in a folder or in the catalogue.
+template <class Checkpoints>
+bool has_step(const Checkpoints& all, std::int64_t step) {
+  return std::any_of(all.begin(), all.end(), [&](const auto& checkpoint) { return checkpoint.step == step; });
 }
 
 /// The best so far by that metric, if its checkpoint is still there.
@@ -245,14 +247,11 @@ Result<void> CheckpointCoordinator::settle() {
 Result<void> CheckpointCoordinator::settle_catalogue() {
   TROUPE_ASSIGN(const auto recorded, db_.checkpoints());
   const auto listed = list_checkpoints(run_.checkpoints());
-  const auto knows = [](const auto& all, std::int64_t step) {
-    return std::any_of(all.begin(), all.end(), [&](const auto& c) { return c.step == step; });
-  };
   for (const CheckpointRecord& record : recorded) {
-    if (!knows(listed, record.step)) TROUPE_TRY(db_.remove_checkpoint(record.step));
+    if (!has_step(listed, record.step)) TROUPE_TRY(db_.remove_checkpoint(record.step));
   }
   for (const CheckpointEntry& entry : listed) {
-    if (knows(recorded, entry.step)) continue;
+    if (has_step(recorded, entry.step)) continue;
     TROUPE_ASSIGN(const std::string hash, manifest_hash(entry.directory));
     TROUPE_TRY(db_.add_checkpoint({.step = entry.step,
                                    .fence = entry.manifest.fence,
