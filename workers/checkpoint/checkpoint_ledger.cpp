@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.h"
+#include "workers/checkpoint/number_fields.h"
 
 namespace troupe::workers {
 
@@ -14,14 +15,13 @@ Result<CheckpointLedger> checkpoint_ledger_from_json(const std::string& text, co
   CheckpointLedger ledger;
   try {
     const json j = json::parse(text);
-    const std::vector<std::int64_t> none;
-    ledger.void_positions = j.value("void_positions", none);
-    ledger.bad_positions = j.value("bad_positions", none);
+    ledger.void_positions = whole_list(j.value("void_positions", json::array()));
+    ledger.bad_positions = whole_list(j.value("bad_positions", json::array()));
     if (j.contains("datasets")) {
       for (const json& dataset : j.at("datasets"))
         ledger.datasets.push_back({.root = dataset.at("root"), .fingerprint = dataset.at("fingerprint")});
     }
-  } catch (const json::exception& e) {
+  } catch (const std::exception& e) {
     return Error{Errc::data_loss, fmt::format("{}: not the ledger of a checkpoint: {}", path, e.what())};
   }
   return ledger;

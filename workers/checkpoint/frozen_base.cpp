@@ -18,8 +18,8 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "workers/checkpoint/hex_field.h"
 #include "workers/checkpoint/manifest_file_json.h"
+#include "workers/checkpoint/number_fields.h"
 
 namespace troupe::workers {
 
@@ -59,7 +59,8 @@ Result<BaseManifest> base_from(const std::string& text, const std::string& path)
   try {
     const json j = json::parse(text);
     if (j.at("format") != BaseManifest::kFormat) throw std::runtime_error("another format");
-    BaseManifest base{.fence = hex_field(j.at("fence")), .world = j.at("world"), .dtype = j.at("dtype"), .files = {}};
+    BaseManifest base{
+        .fence = hex_field(j.at("fence")), .world = whole_field(j.at("world")), .dtype = j.at("dtype"), .files = {}};
     if (base.world < 1 || base.world > 65'536) throw std::runtime_error(fmt::format("world {}", base.world));
     if (base.dtype != "F32" && base.dtype != "BF16") throw std::runtime_error(fmt::format("dtype '{}'", base.dtype));
     for (const json& file : j.at("files")) base.files.push_back(file_from_json(file));

@@ -16,7 +16,7 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "model/io/strict_json.h"
-#include "workers/checkpoint/hex_field.h"
+#include "workers/checkpoint/number_fields.h"
 
 namespace troupe::workers {
 
@@ -39,12 +39,12 @@ LedgerRecord parse_line(const std::string& line) {
   if (check != check_of(j)) throw std::runtime_error("its check does not match");
   LedgerRecord record;
   record.fence = hex_field(j.at("fence"));
-  record.step = j.at("step");
-  record.rank = j.at("rank");
-  record.positions = j.at("positions").get<std::vector<std::int64_t>>();
+  record.step = whole_field(j.at("step"));
+  record.rank = whole_field(j.at("rank"));
+  record.positions = whole_list(j.at("positions"));
   for (const json& h : j.at("xxh3")) record.xxh3.push_back(hex_field(h));
-  for (const json& v : j.at("void")) record.voids.push_back({v.at(0), v.at(1)});
-  if (j.contains("counters")) record.counters = j.at("counters").get<std::map<std::string, std::int64_t>>();
+  for (const json& v : j.at("void")) record.voids.push_back({whole_field(v.at(0)), v.at(1)});
+  if (j.contains("counters")) record.counters = whole_map(j.at("counters"));
   if (record.positions.size() != record.xxh3.size()) throw std::runtime_error("positions and xxh3 differ in number");
   return record;
 }

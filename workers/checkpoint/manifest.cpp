@@ -10,8 +10,8 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "configs/loader.h"
-#include "workers/checkpoint/hex_field.h"
 #include "workers/checkpoint/manifest_file_json.h"
+#include "workers/checkpoint/number_fields.h"
 
 namespace troupe::workers {
 
@@ -40,9 +40,9 @@ json unit_to_json(const ManifestUnit& unit) {
 
 ManifestParam param_from_json(const json& j, const std::string& unit, std::int64_t covered) {
   ManifestParam p{.name = j.at("name"),
-                  .shape = j.at("shape").get<std::vector<std::int64_t>>(),
-                  .offset = j.at("offset"),
-                  .numel = j.at("numel")};
+                  .shape = whole_list(j.at("shape")),
+                  .offset = whole_field(j.at("offset")),
+                  .numel = whole_field(j.at("numel"))};
   std::int64_t numel = 1;
   for (const std::int64_t d : p.shape) {
     if (d < 0 || __builtin_mul_overflow(numel, d, &numel))
@@ -64,7 +64,7 @@ bool moments_from_json(const json& j) {
 ManifestUnit unit_from_json(const json& j) {
   ManifestUnit unit{.name = j.at("name"),
                     .layout_class = j.at("layout_class"),
-                    .numel = j.at("numel"),
+                    .numel = whole_field(j.at("numel")),
                     .layout_hash = hex_field(j.at("layout_hash")),
                     .trainable = j.value("trainable", true),
                     .in_base = j.value("in_base", false),
@@ -101,12 +101,12 @@ void check_base(const Manifest& m) {
 
 Manifest manifest_from(const json& j) {
   Manifest m;
-  m.format = j.at("format");
+  m.format = whole_field(j.at("format"));
   if (m.format < 1 || m.format > Manifest::kFormat)
     throw std::runtime_error(fmt::format("format {}; this build reads 1 to {}", m.format, Manifest::kFormat));
-  m.step = j.at("step");
+  m.step = whole_field(j.at("step"));
   m.fence = hex_field(j.at("fence"));
-  m.world = j.at("world");
+  m.world = whole_field(j.at("world"));
   if (m.step < 0 || m.world < 1 || m.world > 65'536)
     throw std::runtime_error(fmt::format("step {}, world {}", m.step, m.world));
   for (const json& unit : j.at("units")) m.units.push_back(unit_from_json(unit));
@@ -117,10 +117,10 @@ Manifest manifest_from(const json& j) {
                  .betas = o.at("betas").get<std::vector<double>>(),
                  .eps = o.at("eps"),
                  .weight_decay = o.at("weight_decay"),
-                 .updates = o.at("updates"),
-                 .groups = o.value("groups", std::map<std::string, std::int64_t>{})};
-  m.seed = j.at("seed");
-  m.next_position = j.at("next_position");
+                 .updates = whole_field(o.at("updates")),
+                 .groups = whole_map(o.value("groups", json::object()))};
+  m.seed = whole_field(j.at("seed"));
+  m.next_position = whole_field(j.at("next_position"));
   m.dataset_fingerprint = j.at("dataset_fingerprint");
   m.config = j.at("config");
   m.encoder_hash = j.at("encoder_hash");

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "workers/checkpoint/manifest_file.h"
+#include "workers/checkpoint/number_fields.h"
 
 namespace troupe::workers {
 
@@ -18,7 +19,7 @@ inline nlohmann::json file_to_json(const ManifestFile& file) {
 inline ManifestFile file_from_json(const nlohmann::json& j) {
   const bool has_chunks = j.contains("chunks_xxh3_128");
   ManifestFile file{.name = j.at("name"),
-                    .size = j.at("size"),
+                    .size = whole_field(j.at("size")),
                     .digest = j.at(has_chunks ? "chunks_xxh3_128" : "xxh3_128"),
                     .has_chunks = has_chunks};
   if (!is_plain_name(file.name)) throw std::runtime_error(fmt::format("file name '{}' is not a plain name", file.name));

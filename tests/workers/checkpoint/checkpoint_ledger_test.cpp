@@ -28,9 +28,10 @@ TEST(CheckpointLedgerTest, OneOfAnEarlierVersionHasNothingToSay) {
 }
 
 TEST(CheckpointLedgerTest, ADamagedOneIsRefusedWithItsPath) {
-  for (const char* text : {"", "[]", "7", R"({"void_positions": {}})", R"({"bad_positions": ["x"]})",
-                           R"({"datasets": [3]})", R"({"datasets": ["a"]})", R"({"datasets": [{"root": "a"}]})",
-                           R"({"datasets": [{"root": "a", "fingerprint": 5}]})"}) {
+  for (const char* text :
+       {"", "[]", "7", R"({"void_positions": {}})", R"({"bad_positions": ["x"]})", R"({"void_positions": [1e30]})",
+        R"({"bad_positions": [1.5]})", R"({"datasets": [3]})", R"({"datasets": ["a"]})",
+        R"({"datasets": [{"root": "a"}]})", R"({"datasets": [{"root": "a", "fingerprint": 5}]})"}) {
     const auto ledger = checkpoint_ledger_from_json(text, "here/ledger.json");
     ASSERT_FALSE(ledger) << text;
     EXPECT_EQ(ledger.error().code(), Errc::data_loss);

@@ -1,6 +1,9 @@
 #include "workers/checkpoint/ledger.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/fault.h"
+#include "base/hash.h"
 #include "tests/workers/checkpoint/fixture.h"
 
 namespace troupe::workers {
@@ -64,6 +67,18 @@ TEST_F(LedgerTest, ALineThatIsNestedDeepIsDamageAndNoEndOfTheStack) {
   const auto scan = scan_ledger(file(), [](const LedgerRecord&) -> Result<void> { return {}; });
   ASSERT_TRUE(scan) << scan.error().message();
   EXPECT_THAT(scan->damage, HasSubstr("nested"));
+  EXPECT_EQ(scan->records, 1);
+}
+TEST_F(LedgerTest, ANumberThatIsNotWholeIsDamage) {
+  nlohmann::json body = {
+      {"fence", to_hex(3)}, {"positions", {0}}, {"rank", 1e27}, {"step", 0}, {"void", nlohmann::json::array()},
+      {"xxh3", {to_hex(0)}}};
+  body["check"] = to_hex(xxh3_64(std::string_view(body.dump())));
+  write({record(0, {0})});
+  std::ofstream(file(), std::ios::binary) << body.dump() << "\n" << ledger_line(record(1, {4}));
+  const auto scan = scan_ledger(file(), [](const LedgerRecord&) -> Result<void> { return {}; });
+  ASSERT_TRUE(scan) << scan.error().message();
+  EXPECT_THAT(scan->damage, HasSubstr("whole number"));
   EXPECT_EQ(scan->records, 1);
 }
 TEST_F(LedgerTest, LinesWaitWhileTheDiskIsFullAndKeepTheirOrder) {

@@ -54,6 +54,15 @@ TEST_F(ManifestTest, RankFilesAreNumberedWithTheirWorld) {
 TEST_F(ManifestTest, OtherFormatsAreRefused) {
   EXPECT_THAT(error_of([](json& j) { j["format"] = 3; }), HasSubstr("format 3; this build reads 1 to 2"));
 }
+TEST_F(ManifestTest, NumbersThatAreNotWholeAreRefused) {
+  for (const json& number : {json(1e27), json(1.5), json(true), json("1"), json(std::uint64_t{1} << 63)}) {
+    EXPECT_THAT(error_of([&](json& j) { j["step"] = number; }), HasSubstr("in the place of a whole number"));
+    EXPECT_THAT(error_of([&](json& j) { j["units"][0]["numel"] = number; }), HasSubstr("whole number"));
+    EXPECT_THAT(error_of([&](json& j) { j["units"][0]["params"][0]["shape"][0] = number; }), HasSubstr("whole number"));
+    EXPECT_THAT(error_of([&](json& j) { j["files"][0]["size"] = number; }), HasSubstr("whole number"));
+    EXPECT_THAT(error_of([&](json& j) { j["optimizer"]["groups"]["actor"] = number; }), HasSubstr("whole number"));
+  }
+}
 TEST_F(ManifestTest, ABaseIsNamedWhereAUnitIsInIt) {
   const std::string digest(32, 'a');
   Manifest m = full(1);
