@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "model/io/format_error.h"
+#include "configs/format_error.h"
 
 namespace troupe::model {
 

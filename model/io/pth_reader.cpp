@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/mapped_file.h"
-#include "model/io/format_error.h"
+#include "configs/format_error.h"
 #include "model/io/pth_state.h"
 #include "model/io/zip_directory.h"
 

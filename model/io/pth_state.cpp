@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "model/io/format_error.h"
+#include "configs/format_error.h"
 
 namespace troupe::model {
 namespace {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/mapped_file.h"
-#include "model/io/format_error.h"
-#include "model/io/strict_json.h"
+#include "configs/format_error.h"
+#include "configs/strict_json.h"
 
 namespace troupe::model {
 namespace {

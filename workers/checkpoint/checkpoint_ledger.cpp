@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.h"
-#include "workers/checkpoint/number_fields.h"
+#include "configs/number_fields.h"
 
 namespace troupe::workers {
 

@@ -15,8 +15,8 @@
 #include "base/fault.h"
 #include "base/file_io.h"
 #include "base/hash.h"
-#include "model/io/strict_json.h"
-#include "workers/checkpoint/number_fields.h"
+#include "configs/number_fields.h"
+#include "configs/strict_json.h"
 
 namespace troupe::workers {
 
@@ -33,7 +33,7 @@ std::string check_of(const json& body) {
 // Throws on anything that is not a line of ours.
 LedgerRecord parse_line(const std::string& line) {
   constexpr int kDepth = 3;  // {"void": [[position, reason]]}
-  json j = model::parse_strict_json(line, kDepth, "record", 0);
+  json j = parse_strict_json(line, kDepth, "record", 0);
   const std::string check = j.at("check");
   j.erase("check");
   if (check != check_of(j)) throw std::runtime_error("its check does not match");

@@ -10,8 +10,8 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "configs/loader.h"
+#include "configs/number_fields.h"
 #include "workers/checkpoint/manifest_file_json.h"
-#include "workers/checkpoint/number_fields.h"
 
 namespace troupe::workers {
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "configs/number_fields.h"
 #include "workers/checkpoint/manifest_file.h"
-#include "workers/checkpoint/number_fields.h"
 
 namespace troupe::workers {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace troupe::model {
+namespace troupe::configs {
 
 /// Parses a JSON document from outside. The plain parser keeps the last of equal keys; a header that says two things
 /// about a tensor is damaged. `what` names the document in messages, `offset` is where it begins in its file.
@@ -16,4 +16,4 @@ nlohmann::json parse_strict_json(std::string_view text, int max_depth, std::stri
 /// it is written.
 std::int64_t find_json_key(std::string_view text, std::string_view key, int nth);
 
-}  // namespace troupe::model
+}  // namespace troupe::configs

@@ -1,4 +1,4 @@
-#include "model/io/strict_json.h"
+#include "configs/strict_json.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "model/io/format_error.h"
+#include "configs/format_error.h"
 
-namespace troupe::model {
+namespace troupe::configs {
 
 using nlohmann::json;
 
@@ -47,4 +47,4 @@ json parse_strict_json(std::string_view text, int max_depth, std::string_view wh
   }
 }
 
-}  // namespace troupe::model
+}  // namespace troupe::configs

@@ -12,10 +12,11 @@
 
 #include "base/hash.h"
 
-namespace troupe::workers {
+namespace troupe::configs {
 
-// Numbers of manifests and ledgers. All throw std::exception for anything else; readers of files turn it into data_loss
-// with the path. A plain conversion of nlohmann::json takes 1e300 for an integer, which C++ leaves undefined.
+// Numbers in JSON files (manifests, ledgers, env_spec.json). All throw std::exception for anything else; readers turn
+// it into an Error with the path. A plain conversion of nlohmann::json takes 1e300 for an integer, which C++ leaves
+// undefined.
 
 /// A number that they write as 16 hex digits, because JSON readers of other languages take large integers for doubles.
 inline std::uint64_t hex_field(const nlohmann::json& value) {
@@ -47,4 +48,4 @@ inline std::map<std::string, std::int64_t> whole_map(const nlohmann::json& value
   return numbers;
 }
 
-}  // namespace troupe::workers
+}  // namespace troupe::configs

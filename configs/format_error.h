@@ -6,10 +6,10 @@
 
 #include "base/result.h"
 
-namespace troupe::model {
+namespace troupe::configs {
 
 /// A file that is not what its format says, or that breaks a limit on what is read from outside; thrown inside the
-/// readers of this folder, turned into an Error at their edge. `offset` is where in the file the damage was seen.
+/// readers of such files, turned into an Error at their edge. `offset` is where in the file the damage was seen.
 struct FormatError : std::runtime_error {
   FormatError(std::int64_t at, const std::string& message) : std::runtime_error(message), offset(at) {}
   /// bytes from the begin of the file
@@ -21,4 +21,4 @@ struct FormatError : std::runtime_error {
   }
 };
 
-}  // namespace troupe::model
+}  // namespace troupe::configs
