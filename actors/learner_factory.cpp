@@ -36,25 +36,25 @@ Feed::Options sft_feed_options(const RoleContext& context, std::int64_t rank) {
   return options;
 }
 
-Result<std::unique_ptr<TrainingTask>> sft_task(const JobConfig& job) {
+Result<std::unique_ptr<TrainingTask>> sft_task(const JobConfig& job, const EnvSpec& env) {
   if (!is_imitation(job)) {
     TROUPE_ASSIGN(auto task, SftTask::make(job));
     return std::unique_ptr<TrainingTask>(std::move(task));
   }
-  TROUPE_ASSIGN(auto task, ImitationTask::make(job));
+  TROUPE_ASSIGN(auto task, ImitationTask::make(job, env));
   return std::unique_ptr<TrainingTask>(std::move(task));
 }
 
-LearnerRole::MakeTrainer sft_trainer(const LearnerSetup& setup, const BatchPlan& batch) {
-  return [setup, batch](Feed& feed) -> std::unique_ptr<Trainer> {
-    auto task = sft_task(setup.config);
+LearnerRole::MakeTrainer sft_trainer(const RoleContext& context, const LearnerSetup& setup) {
+  return [setup, batch = context.plan.batch, env = context.env_spec](Feed& feed) -> std::unique_ptr<Trainer> {
+    auto task = sft_task(setup.config, env);
     if (!task) throw std::runtime_error(task.error().message());
     return std::make_unique<SftTrainer>(setup, batch, std::move(*task), feed);
   };
 }
 
 Result<LearnerRole::MakeTrainer> rl_trainer(const RoleContext& context, const LearnerSetup& learner) {
-  TROUPE_ASSIGN(Agent agent, make_agent(context.config));
+  TROUPE_ASSIGN(Agent agent, make_agent(context.config, context.env_spec));
   TROUPE_ASSIGN(auto dial, consumer_dial(context));
   const RlTrainerSetup setup{.learner = learner, .agent = std::move(agent), .dial = std::move(dial)};
   return LearnerRole::MakeTrainer([setup](Feed& feed) { return make_rl_trainer(setup, feed); });
@@ -121,7 +121,7 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
                                       : sft_feed_options(context, self->process_rank),
                            .deadline_key = rl ? "training.step_timeout_s" : "data.decode_deadline_s",
                            .channels = std::move(channels)};
-  TROUPE_ASSIGN(auto make_trainer, rl ? rl_trainer(context, learner) : sft_trainer(learner, context.plan.batch));
+  TROUPE_ASSIGN(auto make_trainer, rl ? rl_trainer(context, learner) : sft_trainer(context, learner));
   return make_role_of<LearnerRole>(std::move(setup), context.loop, std::move(make_trainer), std::move(outbox));
 }
 

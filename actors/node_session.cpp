@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/seconds.h"
 #include "configs/loader.h"
+#include "env/env_spec_json.h"
 #include "placement/render.h"
 #include "workers/checkpoint/run_directory.h"
 #include "workers/controller/join_rules.h"
@@ -201,6 +202,11 @@ Result<void> NodeSession::host() {
   const std::string config_file = run_dir + "/config.yaml";
   TROUPE_TRY(write_file_durably(config_file, joined_.config));
   TROUPE_TRY(write_file_durably(run_dir + "/plan.json", joined_.plan));
+  EnvSpec env_spec;
+  if (!joined_.env_spec.empty()) {
+    TROUPE_ASSIGN(env_spec, parse_env_spec(joined_.env_spec, "controller"));
+    TROUPE_TRY(write_file_durably(RunDirectory(run_dir).env_spec(), joined_.env_spec));
+  }
   TROUPE_TRY(write_feed_client(runtime_.path(),
                                {.server_key = "", .public_key = token_.public_key, .secret_key = token_.secret_key}));
   const std::string endpoint = fmt::format("ipc://{}/control", runtime_.path());
@@ -212,6 +218,7 @@ Result<void> NodeSession::host() {
   TROUPE_ASSIGN(desk_, ArenaDesk::open(runtime_.path()));
   RoleContext context{.config = config.config->job,
                       .plan = std::move(plan),
+                      .env_spec = std::move(env_spec),
                       .run_dir = run_dir,
                       .runtime_dir = runtime_.path(),
                       .data_host = ""};

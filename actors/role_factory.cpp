@@ -43,8 +43,8 @@ Result<BuildSample> decode_samples(const JobConfig& job) {
   });
 }
 
-Result<BuildSample> read_demonstrations(const JobConfig& job) {
-  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+Result<BuildSample> read_demonstrations(const JobConfig& job, const EnvSpec& env) {
+  TROUPE_ASSIGN(const Agent agent, make_agent(job, env));
   TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
   const auto seed = static_cast<std::uint64_t>(job.job.seed);
   return BuildSample([data, seed, held_out = job.eval.max_samples](Split split, std::int64_t position,
@@ -56,8 +56,8 @@ Result<BuildSample> read_demonstrations(const JobConfig& job) {
 }
 
 Result<std::unique_ptr<Role>> make_decoder(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
-  TROUPE_ASSIGN(BuildSample build,
-                is_imitation(context.config) ? read_demonstrations(context.config) : decode_samples(context.config));
+  TROUPE_ASSIGN(BuildSample build, is_imitation(context.config) ? read_demonstrations(context.config, context.env_spec)
+                                                                : decode_samples(context.config));
   TROUPE_ASSIGN(auto dial, consumer_dial(context));
   return make_role_of<DecoderRole>(identity, std::vector<BuildSample>{std::move(build)}, std::move(dial),
                                    std::move(outbox));
@@ -87,7 +87,7 @@ Result<Manifest> job_manifest(const JobConfig& job, const Pipeline& pipeline) {
 
 Result<std::unique_ptr<Role>> make_checkpointer(const RoleContext& context, const ActorIdentity& identity,
                                                 Outbox outbox) {
-  TROUPE_ASSIGN(const auto pipeline, open_pipeline(context.config));
+  TROUPE_ASSIGN(const auto pipeline, open_pipeline(context.config, context.env_spec));
   TROUPE_ASSIGN(const Manifest manifest, job_manifest(context.config, *pipeline));
   CheckpointerRole::Describe describe = [manifest, pipeline,
                                          batch = context.plan.batch.global](const CheckpointBegin& request) {

@@ -5,6 +5,7 @@
 #include "actors/local_actors.h"
 #include "comm/control/io_loop.h"
 #include "configs/job_config.h"
+#include "env/env_spec.h"
 #include "placement/plan.h"
 
 namespace troupe::actors {
@@ -14,6 +15,9 @@ struct RoleContext {
   /// The resolved configuration and the plan that this process was started with.
   JobConfig config;
   Plan plan;
+  /// What the job's environment is, as the run keeps it; nothing (an empty id) for a job without one. Only simulators
+  /// make environments.
+  EnvSpec env_spec;
   /// run_root/NAME/ID (docs/run-directory.md).
   std::string run_dir;
   /// Folder of this run's sockets, stores and keys on this host.

@@ -6,6 +6,7 @@
 
 #include "actors/consumer_dial.h"
 #include "actors/learner_factory.h"
+#include "env/env_spec_json.h"
 #include "placement/rl_shape.h"
 #include "placement/scale.h"
 #include "workers/inference/agent/agent.h"
@@ -29,6 +30,7 @@ std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& i
 Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
   TROUPE_ASSIGN(const auto factory, make_env_factory(job.env));
+  TROUPE_TRY(check_same_spec(factory->spec(), context.env_spec, "the run's " + std::string(kEnvSpecFile)));
   const RlShape shape = rl_shape(job);
   TROUPE_ASSIGN(auto dial, consumer_dial(context, shape.blocks));
   SimulatorRole::Setup setup{.identity = identity,
@@ -41,7 +43,7 @@ Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const A
 
 Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
-  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+  TROUPE_ASSIGN(const Agent agent, make_agent(job, context.env_spec));
   TROUPE_ASSIGN(auto blocks,
                 consumer_channels(context, identity, "", context.plan.block_slots, context.plan.block_bytes,
                                   are_threads(context.plan, identity.actor, "env")));

@@ -9,7 +9,7 @@ namespace troupe::actors {
 
 /// An actor of the role `env`: a simulator of the job's environment. It steps on env.threads threads, or on as many
 /// as its planned cores, and takes a credit for every block of environments. Errors: those of make_env_factory and
-/// read_feed_client.
+/// read_feed_client; failed_precondition (the environment here is not what the run describes).
 Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const ActorIdentity& identity, Outbox outbox);
 
 /// An actor of the role `rollout`: takes blocks of environments from simulators and weights from learners, and gives

@@ -31,10 +31,10 @@ namespace troupe::app {
 
 namespace {
 
-const std::vector<std::string> kVerbs = {"run",    "plan",   "sweep",   "init",       "node",    "scale",
-                                         "status", "keygen", "runs",    "verify",     "compare", "doctor",
-                                         "config", "export", "convert", "record",     "stats",   "encode",
-                                         "bench",  "eval",   "serve",   "completion", "man"};
+const std::vector<std::string> kVerbs = {"run",    "plan",   "sweep",   "init",   "node",       "scale",
+                                         "status", "keygen", "runs",    "verify", "compare",    "doctor",
+                                         "config", "export", "convert", "env",    "record",     "stats",
+                                         "encode", "bench",  "eval",    "serve",  "completion", "man"};
 
 /// Behind these go keys of the job (a.b=c).
 const std::vector<std::string> kOverrideVerbs = {"run", "plan", "sweep", "config", "encode", "bench"};
@@ -158,6 +158,9 @@ struct CommandLine : CommandOptions {
     if (app.got_subcommand("convert")) {
       return convert_verb->got_subcommand("dataset") ? convert_dataset_command(convert_dataset)
                                                      : convert_command(convert);
+    }
+    if (app.got_subcommand("env")) {
+      return env_verb->got_subcommand("list") ? env_list_command(env_list) : env_describe_command(env_describe);
     }
     if (app.got_subcommand("record")) return record_command(record);
     if (app.got_subcommand("stats")) {

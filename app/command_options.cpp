@@ -41,6 +41,7 @@ CommandOptions::CommandOptions() {
   add_files();
   add_weights();
   add_datasets();
+  add_environments();
   add_recording();
   add_policies();
   add_shell();
@@ -254,6 +255,18 @@ void CommandOptions::add_datasets() {
   b->add_option("--consume-rate", bench.consume_rate, "samples/s taken (default: as fast as they come)")
       ->check(CLI::PositiveNumber);
   b->add_flag("--json", bench.json, "the result as JSON");
+}
+
+void CommandOptions::add_environments() {
+  env_verb = app.add_subcommand("env", "the environments there are, and what one observes and takes");
+  env_verb->require_subcommand(1);
+  auto* l = env_verb->add_subcommand("list", "every environment's id, and what it is");
+  l->add_flag("--json", env_list.json, "the list as JSON");
+  auto* d = env_verb->add_subcommand("describe", "observations, action, limits and cameras of an environment");
+  d->add_option("id", env_describe.id, "environment, such as arm7/lift-v1")->required();
+  d->add_option("options", env_describe.words, "the environment's options as name=value: profile=pixel");
+  d->add_option("--out", env_describe.out, "file to write for env.spec, as JSON");
+  d->add_flag("--json", env_describe.json, "the description as JSON");
 }
 
 void CommandOptions::add_recording() {

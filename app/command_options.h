@@ -30,6 +30,9 @@ struct CommandOptions {
   ConvertOptions convert;
   ConvertDatasetOptions convert_dataset;
   CLI::App* convert_verb = nullptr;
+  CLI::App* env_verb = nullptr;
+  EnvListOptions env_list;
+  EnvDescribeOptions env_describe;
   RecordOptions record;
   InitOptions init;
   StatsOptions stats;
@@ -53,6 +56,7 @@ struct CommandOptions {
   void add_files();
   void add_weights();
   void add_datasets();
+  void add_environments();
   void add_recording();
   void add_policies();
   void add_host();

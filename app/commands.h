@@ -219,6 +219,23 @@ struct RecordOptions {
 };
 int record_command(const RecordOptions& options);
 
+/// `troupe env list`
+struct EnvListOptions {
+  bool json = false;
+};
+int env_list_command(const EnvListOptions& options);
+
+/// `troupe env describe ID [key=value ...]`
+struct EnvDescribeOptions {
+  std::string id;
+  /// Options of the environment: profile=pixel, max_episode_steps=50.
+  std::vector<std::string> words;
+  /// File to write (docs/env.md#env_specjson); empty: none.
+  std::string out;
+  bool json = false;
+};
+int env_describe_command(const EnvDescribeOptions& options);
+
 /// `troupe init DATA --out DIR`, `troupe init --env ID --out DIR`
 struct InitOptions {
   /// One of the two: a dataset's folder or owner/name, or an environment's id.

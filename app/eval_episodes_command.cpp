@@ -97,7 +97,8 @@ Result<void> record_failures(const LoadedAgent& loaded, const EvaluationPlan& pl
     fmt::print(stderr, "note: {} has no camera, so no videos are written\n", loaded.agent.spec().id);
     return {};
   }
-  TROUPE_TRY(write_episode_videos(loaded.agent.envs, played.records, plan.folder + "/videos"));
+  TROUPE_ASSIGN(const auto envs, make_env_factory(loaded.job.env));
+  TROUPE_TRY(write_episode_videos(envs, played.records, plan.folder + "/videos"));
   for (const EvaluationEpisode& record : played.records) {
     if (!record.actions.empty()) played.videos[record.seed] = "videos/" + episode_video_name(record);
   }
@@ -105,9 +106,9 @@ Result<void> record_failures(const LoadedAgent& loaded, const EvaluationPlan& pl
 }
 
 Result<LoadedAgent> load_first(const EvalOptions& options, const CheckpointPlace& place) {
-  if (options.env.empty()) return load_agent(place.folder, options.policy.weights);
   TROUPE_ASSIGN(const JobConfig job, read_rl_job(place.folder));
-  return load_agent(place.folder, moved_env(job.env, options.env), options.policy.weights);
+  const std::string& id = options.env.empty() ? job.env.id : options.env;
+  return load_agent(place.folder, moved_env(job.env, id), options.policy.weights);
 }
 
 Result<LoadedAgent> load_other(const EvalOptions& options, const LoadedAgent& first, std::string& folder) {

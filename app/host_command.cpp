@@ -18,6 +18,7 @@
 #include "base/trace.h"
 #include "configs/loader.h"
 #include "configs/role_kind.h"
+#include "env/env_spec_json.h"
 #include "placement/render.h"
 #include "workers/checkpoint/run_directory.h"
 
@@ -32,8 +33,13 @@ Result<RoleContext> load_context(const HostOptions& options) {
     return Error{Errc::invalid_argument, loaded.errors.empty() ? "unreadable configuration" : loaded.errors.front()};
   TROUPE_ASSIGN(const std::string plan_text, read_file(options.plan));
   TROUPE_ASSIGN(auto plan, plan_from_json(plan_text));
+  EnvSpec env_spec;
+  if (trains_agent(loaded.config->job)) {
+    TROUPE_ASSIGN(env_spec, read_env_spec(RunDirectory(options.run_dir).env_spec()));
+  }
   return RoleContext{.config = loaded.config->job,
                      .plan = std::move(plan),
+                     .env_spec = std::move(env_spec),
                      .run_dir = options.run_dir,
                      .runtime_dir = options.runtime_dir,
                      .data_host = options.data_host};

@@ -6,7 +6,10 @@
 
 #include "app/command_progress.h"
 #include "app/exit_code.h"
+#include "comm/control/endpoint.h"
 #include "data/toy/toy_dataset.h"
+#include "env/env_spec_json.h"
+#include "env/registry/registry.h"
 
 namespace troupe::app {
 
@@ -50,6 +53,31 @@ Result<void> make_quickstart_data(LoadedConfig& config, std::FILE* talk) {
   TROUPE_TRY(ensure_quickstart_data(config.job, talk));
   resolve_dataset_paths(config);
   return {};
+}
+
+Result<EnvSpec> env_of_run(const JobConfig& job, const ResumePoint& point) {
+  if (!point.run) return env_spec_of(job.env);
+  TROUPE_ASSIGN(EnvSpec kept, kept_env_spec(point.run->root(), job.env));
+  if (!job.env.spec.empty()) {
+    TROUPE_ASSIGN(const EnvSpec told, env_spec_of(job.env));
+    if (auto same = check_same_spec(told, kept, point.run->env_spec()); !same)
+      return same.error().with("env.spec: " + job.env.spec);
+  }
+  return kept;
+}
+
+Result<void> check_listen(const std::string& listen, const JobConfig& job) {
+  if (listen.empty()) {
+    if (job.cluster.allow.empty()) return {};
+    return Error{Errc::invalid_argument, "cluster.allow names keys that may connect; add --listen HOST:PORT"};
+  }
+  const auto endpoint = parse_endpoint("tcp://" + listen);
+  if (!endpoint) return endpoint.error().with("--listen");
+  if (!is_wildcard(*endpoint) || !job.cluster.advertise.empty()) return {};
+  return Error{Errc::invalid_argument,
+               fmt::format("--listen {} is every address of this machine, and none that others can dial; add "
+                           "cluster.advertise=HOST, the name or address that they reach it by",
+                           listen)};
 }
 
 int explain(const Infeasible& infeasible, const LoadedConfig& config) {

@@ -7,7 +7,9 @@
 
 #include "base/result.h"
 #include "configs/loader.h"
+#include "env/env_spec.h"
 #include "placement/planner.h"
+#include "workers/controller/resume.h"
 
 namespace troupe::app {
 
@@ -29,6 +31,14 @@ Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk = stdo
 bool lacks_quickstart_data(const LoadedConfig& config);
 /// Generates it then, and makes its path absolute. Errors: those of ensure_quickstart_data.
 Result<void> make_quickstart_data(LoadedConfig& config, std::FILE* talk = stdout);
+
+/// What the environment of a run is, nothing where the job has none. A run that goes on keeps its own, and refuses an
+/// env.spec that says otherwise. Errors: those of env_spec_of, kept_env_spec and check_same_spec.
+Result<EnvSpec> env_of_run(const JobConfig& job, const ResumePoint& point);
+
+/// Whether further nodes could dial `listen` (run --listen; empty: none join). Errors: invalid_argument for an address
+/// that is every address of this machine, and for cluster.allow without one.
+Result<void> check_listen(const std::string& listen, const JobConfig& job);
 
 /// Prints why a job cannot run. Returns the exit code: kUsage when only numbers under `training` do not fit each other,
 /// which no machine would mend, else kInfeasible.

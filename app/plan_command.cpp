@@ -12,6 +12,7 @@
 #include "app/step_times.h"
 #include "base/durable_file.h"
 #include "configs/schema_export.h"
+#include "env/registry/registry.h"
 #include "placement/pretend.h"
 #include "placement/render.h"
 #include "workers/node/inventory.h"
@@ -58,7 +59,9 @@ int plan_command(const PlanOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
   if (!config) return kUsage;
   print_warnings(*config);
-  auto cost = model_cost(config->job);
+  const auto env = env_spec_of(config->job.env);
+  if (!env) return explain(env.error(), *config);
+  auto cost = model_cost(config->job, *env);
   if (!cost) return explain(cost.error(), *config);
   ClusterSnapshot cluster = own_cluster();
   if (!options.pretend.empty()) {
@@ -83,7 +86,7 @@ int plan_command(const PlanOptions& options) {
     predicted.cores.emplace(
         predict_on_cores(config->job, *cost, plan, is_here ? std::optional(own_core_rates()) : std::nullopt));
   }
-  warn(preflight(*config, {}, &plan));
+  warn(preflight(*config, *env, {}, &plan));
   if (!options.timeline.empty()) {
     if (auto written = write_timeline(options.timeline, predicted); !written) return complain(written.error(), kUsage);
   }

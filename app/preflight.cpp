@@ -111,13 +111,13 @@ void look_at_weights(LoadedConfig& config, const ResumePoint& point, Preflight& 
   config.record();
 }
 
-void look_at_data(const LoadedConfig& config, const ResumePoint& point, Preflight& found) {
+void look_at_data(const LoadedConfig& config, const EnvSpec& env, const ResumePoint& point, Preflight& found) {
   if (lacks_quickstart_data(config)) {
     found.notes.push_back(
         fmt::format("{} is not there yet; `troupe run` generates this toy dataset", config.job.data.sets.at(0).path));
     return;
   }
-  auto pipeline = open_pipeline(config.job);
+  auto pipeline = open_pipeline(config.job, env);
   if (!pipeline) {
     found.findings.push_back({.error = pipeline.error()});
     return;
@@ -169,12 +169,12 @@ Result<void> no_live_run(const JobConfig& job) {
                            job.job.name, describe(*live), fs::relative(live->run.root()).string())};
 }
 
-Preflight preflight(LoadedConfig& config, const ResumePoint& point, const Plan* plan) {
+Preflight preflight(LoadedConfig& config, const EnvSpec& env, const ResumePoint& point, const Plan* plan) {
   Preflight found;
   if (const auto none = no_live_run(config.job); !none) found.findings.push_back({.error = none.error()});
   look_at_weights(config, point, found);
   const bool has_weights = !blocks(found);
-  look_at_data(config, point, found);
+  look_at_data(config, env, point, found);
   if (has_weights && found.pipeline) look_whether_weights_fit(config.job, point, found);
   if (plan) {
     for (RoomFinding& finding : look_at_room(config.job, point.run, *plan))

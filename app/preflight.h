@@ -37,7 +37,8 @@ Result<void> no_live_run(const JobConfig& job);
 /// records: a run, a job's name or a link becomes the folder of a checkpoint, files become absolute paths. A job that
 /// goes on takes them as its run recorded them.
 /// `plan` says how large checkpoints are; null: their room is not judged. Reads files, and the dataset's index.
-Preflight preflight(LoadedConfig& config, const ResumePoint& point, const Plan* plan);
+/// `env` is what the job's environment is, nothing where it has none.
+Preflight preflight(LoadedConfig& config, const EnvSpec& env, const ResumePoint& point, const Plan* plan);
 
 /// Says all findings and notes on stderr, each at the place of its key. The exit code of the first that refuses, else
 /// kOk.

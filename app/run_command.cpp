@@ -35,6 +35,7 @@
 #include "comm/channel/arena_desk.h"
 #include "comm/control/curve_keys.h"
 #include "comm/control/endpoint.h"
+#include "env/env_spec_json.h"
 #include "placement/render.h"
 #include "placement/roles.h"
 #include "workers/controller/resume.h"
@@ -64,12 +65,13 @@ Signal signal_of(int signal) {
 /// A job from its checked configuration to its end.
 class RunSession {
  public:
-  RunSession(const RunOptions& options, LoadedConfig config, ResumePoint point,
+  RunSession(const RunOptions& options, LoadedConfig config, EnvSpec env, ResumePoint point,
              std::shared_ptr<const Pipeline> pipeline, ModelCost cost, std::optional<TracedSteps> traced,
              std::vector<std::string> warned)
       : options_(options),
         config_(std::move(config)),
         job_(config_.job),
+        env_(std::move(env)),
         point_(std::move(point)),
         pipeline_(std::move(pipeline)),
         cost_(std::move(cost)),
@@ -133,6 +135,7 @@ class RunSession {
     TROUPE_ASSIGN(db_, StateDb::open(run_.state_db()));
     TROUPE_ASSIGN(term_, db_->next_term());
     TROUPE_TRY(write_file_durably(run_.config(), config_.resolved_yaml));
+    if (!env_.id.empty()) TROUPE_TRY(write_file_durably(run_.env_spec(), env_spec_json(env_)));
     TROUPE_TRY(run_.make_latest(job_.job.run_root));
     TROUPE_ASSIGN(runtime_, RuntimeDirectory::take(run_.id()));
     runtime_dir_ = runtime_.path();
@@ -278,6 +281,7 @@ class RunSession {
                                            .resume_bad = point_.bad_positions,
                                            .num_eval = pipeline_->num_eval()},
                                    .config_yaml = config_.resolved_yaml,
+                                   .env_spec = env_.id.empty() ? "" : env_spec_json(env_),
                                    .expected = expected_step(job_, cost_, plan_),
                                    .lease = to_milliseconds(job_.cluster.lease),
                                    .orphan = to_milliseconds(job_.cluster.orphan),
@@ -313,8 +317,12 @@ class RunSession {
   }
 
   void start_node() {
-    RoleContext context{
-        .config = job_, .plan = plan_, .run_dir = run_.root(), .runtime_dir = runtime_dir_, .data_host = data_host()};
+    RoleContext context{.config = job_,
+                        .plan = plan_,
+                        .env_spec = env_,
+                        .run_dir = run_.root(),
+                        .runtime_dir = runtime_dir_,
+                        .data_host = data_host()};
     node_ = std::make_unique<NodeAgent>(*process_, context, ActorIdentity{.actor = "node/0"}, control_endpoint_,
                                         run_.config(), hosts_, [this](const std::string& why) { end(why); });
   }
@@ -385,6 +393,7 @@ class RunSession {
   const RunOptions options_;
   const LoadedConfig config_;
   const JobConfig& job_;
+  const EnvSpec env_;  // nothing where the job has no environment
   const ResumePoint point_;
   const std::shared_ptr<const Pipeline> pipeline_;
   const ModelCost cost_;
@@ -418,21 +427,6 @@ class RunSession {
   MailboxActor controller_;
 };
 
-/// Every address is none that others could dial.
-Result<void> check_listen(const std::string& listen, const JobConfig& job) {
-  if (listen.empty()) {
-    if (job.cluster.allow.empty()) return {};
-    return Error{Errc::invalid_argument, "cluster.allow names keys that may connect; add --listen HOST:PORT"};
-  }
-  const auto endpoint = parse_endpoint("tcp://" + listen);
-  if (!endpoint) return endpoint.error().with("--listen");
-  if (!is_wildcard(*endpoint) || !job.cluster.advertise.empty()) return {};
-  return Error{Errc::invalid_argument,
-               fmt::format("--listen {} is every address of this machine, and none that others can dial; add "
-                           "cluster.advertise=HOST, the name or address that they reach it by",
-                           listen)};
-}
-
 /// The closing report of a run that is complete, which a process that was killed may not have come to write.
 int repeat_report(const RunDirectory& run) {
   const auto report = read_file(run.path("report.txt"));
@@ -465,7 +459,9 @@ int run_command(const RunOptions& options) {
     if (!parsed) return complain(parsed.error());
     traced = *parsed;
   }
-  auto cost = model_cost(config->job);
+  auto env = env_of_run(config->job, *point);
+  if (!env) return explain(env.error(), *config);
+  auto cost = model_cost(config->job, *env);
   if (!cost) return explain(cost.error(), *config);
   ClusterSnapshot cluster = own_cluster();
   add_product_rates(cluster, config->job);
@@ -475,7 +471,7 @@ int run_command(const RunOptions& options) {
   if (!plan && (options.dry_run || config->job.cluster.num_nodes == 1)) {
     return explain(std::get<Infeasible>(outcome), *config);
   }
-  Preflight found = preflight(*config, *point, plan);
+  Preflight found = preflight(*config, *env, *point, plan);
   if (const int refused = refuse(found, *config); refused != kOk) return refused;
   if (options.dry_run) {
     fmt::print("{}", to_table(*plan, config->job));
@@ -483,8 +479,8 @@ int run_command(const RunOptions& options) {
   }
   std::vector<std::string> warned = config->warnings;
   for (const Preflight::Finding& finding : found.findings) warned.push_back("warning: " + finding.error.message());
-  return RunSession(options, std::move(*config), std::move(*point), std::move(found.pipeline), std::move(*cost), traced,
-                    std::move(warned))
+  return RunSession(options, std::move(*config), std::move(*env), std::move(*point), std::move(found.pipeline),
+                    std::move(*cost), traced, std::move(warned))
       .run();
 }
 

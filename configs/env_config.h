@@ -32,6 +32,9 @@ struct EnvConfig {
   /// Steps, 0 to 2^31.
   std::int64_t max_episode_steps = 0;
   std::string profile;
+  /// Read by env/registry when a run begins; afterwards its env_spec.json counts.
+  /// Describes env.id.
+  std::string spec;
   /// 0 to 4096. Read by actors, env.
   /// Results do not depend on it.
   std::int64_t threads = 0;
@@ -67,6 +70,9 @@ struct EnvConfig {
     v.field("profile", &EnvConfig::profile,
             "observations and actions of environments that offer several (arm7: state, pixel, libero, droid); empty: "
             "the environment's first");
+    v.field("spec", &EnvConfig::spec,
+            "description of the environment as a file (`troupe env describe ID --out FILE`), where only simulators can "
+            "make it; empty: the environment describes itself");
     v.field("threads", &EnvConfig::threads, "stepping threads of one simulator; 0: its planned cores", "count", 0,
             4096);
     v.field("stagger", &EnvConfig::stagger, "shorten the first episodes, so that environments do not end all at once");

@@ -1,18 +1,20 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "base/result.h"
 
 namespace troupe::env {
 
 /// How an observation is stored in a block. Actions are always f32; a discrete action is its index, 0 to n - 1.
 enum class EnvDType : std::uint8_t { u8, f32, f64 };
+constexpr auto enum_names(EnvDType) { return std::array{"u8", "f32", "f64"}; }
 /// Bytes of one element.
 constexpr std::int64_t env_dtype_bytes(EnvDType type) {
   return type == EnvDType::u8 ? 1 : type == EnvDType::f32 ? 4 : 8;
@@ -83,5 +85,9 @@ struct EnvSpec {
   /// Names that render() takes.
   std::vector<std::string> cameras;
 };
+
+/// Refuses what contradicts itself: names that are empty or given twice, shapes and ranges that are none, an action
+/// whose bounds have another size. Errors: invalid_argument, beginning with the key ("observation[1].shape[0] is 0").
+Result<void> check_env_spec(const EnvSpec& spec);
 
 }  // namespace troupe::env

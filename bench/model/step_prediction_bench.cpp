@@ -188,7 +188,7 @@ std::string kernels_text(const JobConfig& job, const CoreRates& rates, int threa
 
 Row measure(const Setup& setup, const CoreRates& rates, const Options& options) {
   JobConfig job = load(setup);
-  const ModelCost cost = must(model_cost(job));
+  const ModelCost cost = must(model_cost(job, {}));
   const Plan plan = plan_of(setup, job, cost);
   set_product_form(plan.products == "widened" ? ProductForm::widened : ProductForm::native);
   Row row{

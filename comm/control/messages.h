@@ -50,8 +50,9 @@ struct Join {
     v(11, sample_revision);
   }
 };
-/// controller -> node: accepted. `config` is the resolved job YAML, `plan` the plan as JSON.
-/// node_rank counts from 0; a node silent for lease_ms counts as lost; run_dir is a folder that all nodes reach.
+/// controller -> node: accepted. `config` is the resolved job YAML, `plan` the plan as JSON, `env_spec` what
+/// env_spec.json holds (empty: the job has no environment). node_rank counts from 0; a node silent for lease_ms counts
+/// as lost; run_dir is a folder that all nodes reach.
 struct Joined {
   static constexpr std::uint16_t kType = 0x8001;
   std::uint64_t term = 0;
@@ -62,6 +63,7 @@ struct Joined {
   std::string plan;
   /// A node out of the controller's reach keeps what it hosts for so long.
   std::int64_t orphan_ms = 60'000;
+  std::string env_spec = {};
   template <class V>
   void fields(V& v) {
     v(1, term);
@@ -71,6 +73,7 @@ struct Joined {
     v(5, run_dir);
     v(6, plan);
     v(7, orphan_ms);
+    v(8, env_spec);
   }
 };
 /// node -> controller, every second, answered with HeartbeatAck. `sequence` counts up from the node's start.

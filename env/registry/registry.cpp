@@ -1,5 +1,7 @@
 #include "env/registry/registry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -7,6 +9,7 @@
 #include "env/classic/cart_pole.h"
 #include "env/classic/pendulum.h"
 #include "env/classic/reach.h"
+#include "env/env_spec_json.h"
 #include "env/mujoco/gym_factory.h"
 
 namespace troupe::env {
@@ -59,6 +62,28 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id
 
 Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env) {
   return make_env_factory(env.id, {.profile = env.profile, .options = env.options, .max_steps = env.max_episode_steps});
+}
+
+Result<EnvSpec> env_spec_of(const EnvConfig& env) {
+  if (env.id.empty()) return EnvSpec{};
+  if (env.spec.empty()) {
+    const auto factory = make_env_factory(env);
+    if (!factory) return factory.error().with("env.id");
+    if (auto checked = check_env_spec((*factory)->spec()); !checked) return checked.error().with("env.id: " + env.id);
+    return (*factory)->spec();
+  }
+  auto spec = read_env_spec(env.spec);
+  if (!spec) return spec.error().with("env.spec");
+  if (spec->id != env.id) {
+    return invalid_argument(fmt::format("env.spec: {} describes '{}', and env.id is '{}'", env.spec, spec->id, env.id));
+  }
+  if (env.max_episode_steps > 0) spec->max_steps = env.max_episode_steps;
+  return spec;
+}
+
+Result<EnvSpec> kept_env_spec(const std::string& folder, const EnvConfig& env) {
+  auto kept = read_env_spec(fmt::format("{}/{}", folder, kEnvSpecFile));
+  return kept || kept.error().code() != Errc::not_found ? kept : env_spec_of(env);
 }
 
 void register_env(EnvRow row) {

@@ -19,6 +19,15 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id
 /// The same of a job's environment: env.id with its profile, options and max_episode_steps.
 Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env);
 
+/// What a job's environment is, without making one: what env.spec holds, with env.max_episode_steps, else what the
+/// factory says; nothing (an empty id) where env.id is empty. Errors: those of read_env_spec, make_env_factory and
+/// check_env_spec; invalid_argument (a file that describes another id). The message begins with env.spec or env.id.
+Result<EnvSpec> env_spec_of(const EnvConfig& env);
+
+/// The same as a run's folder keeps it in env_spec.json; of one of an earlier version, which has no such file,
+/// env_spec_of(env). Errors: those of read_env_spec and env_spec_of.
+Result<EnvSpec> kept_env_spec(const std::string& folder, const EnvConfig& env);
+
 /// Adds a row of a program that links Troupe as a library, before any factory of it is made; a row of the same id is
 /// replaced. The row's texts are not copied: literals. Not thread-safe.
 void register_env(EnvRow row);

@@ -87,9 +87,9 @@ Result<CheckpointReader::Kind> CheckpointReader::kind_of(WeightSet set) const {
                            directory_)};
 }
 
-Result<std::string> CheckpointReader::trainer_state() const {
+Result<std::string> CheckpointReader::attachment(std::string_view name) const {
   for (const ManifestFile& file : manifest_.files) {
-    if (file.name == kTrainerStateFile) return read_small_file(directory_, file);
+    if (file.name == name) return read_small_file(directory_, file);
   }
   return std::string();
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -44,9 +45,9 @@ class CheckpointReader {
   /// failed_precondition.
   Result<void> check_layout(const std::vector<ManifestUnit>& expected) const;
 
-  /// What the trainer kept beside the shards (Trainer::state), compared with its digest; empty where there was nothing.
-  /// Errors: data_loss.
-  Result<std::string> trainer_state() const;
+  /// A small file beside the shards (CheckpointAttachment), compared with its digest; empty where there is none, as in
+  /// checkpoints of earlier versions. Errors: data_loss.
+  Result<std::string> attachment(std::string_view name) const;
 
   /// Elements [begin, begin + count) of a unit's flat buffer. Elements past unit.numel are padding and read as 0, so
   /// a new rank reads its whole shard [rank * n, (rank + 1) * n). Moments that a unit does not have read as 0, an

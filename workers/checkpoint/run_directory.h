@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "env/env_spec_json.h"
 
 namespace troupe::workers {
 
@@ -30,6 +31,7 @@ class RunDirectory {
   std::string path(const std::string& relative) const { return root_ + "/" + relative; }
   std::string config() const { return path("config.resolved.yaml"); }
   std::string plan() const { return path("plan.json"); }
+  std::string env_spec() const { return path(std::string(kEnvSpecFile)); }
   std::string state_db() const { return path("state.db"); }
   std::string endpoint() const { return path("endpoint"); }
   std::string events() const { return path("events.jsonl"); }

@@ -116,6 +116,7 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "data.max_bad_fraction",
                                                  "data.sets[].path",
                                                  "env.step_timeout_s",
+                                                 "env.spec",
                                                  "training.micro_batch_size"};
   return kKeys;
 }

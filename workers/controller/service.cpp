@@ -171,7 +171,8 @@ void ControllerService::join(const std::string& from, const Join& request, TimeP
                     .config = setup_.config_yaml,
                     .run_dir = setup_.job.run.root(),
                     .plan = to_json(job_.plan()),
-                    .orphan_ms = setup_.orphan.count()});
+                    .orphan_ms = setup_.orphan.count(),
+                    .env_spec = setup_.env_spec});
   const bool is_new_process = !joined->replaced.empty();
   if (joined->is_news)
     job_.node_joined(membership_.of_rank(rank)->snapshot, rank, request.running, is_new_process, now);

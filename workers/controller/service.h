@@ -42,6 +42,8 @@ class ControllerService final : public ControllerEffects {
     JobController::Setup job;
     /// Resolved, for nodes that join.
     std::string config_yaml;
+    /// As env_spec.json holds it, likewise; empty: the job has no environment.
+    std::string env_spec = {};
     /// Predicted of the job's steps, where it was.
     std::optional<StepExpectation> expected = {};
     /// How long a node may be silent; it is told so in Joined.

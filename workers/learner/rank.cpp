@@ -161,7 +161,7 @@ Result<std::string> LearnerRank::read_checkpoint(const std::string& directory) {
             reader->checked_bytes());
   has_base_ = has_base_ || !reader->manifest().base.empty();
   tell_conversions(reader->manifest());
-  return reader->trainer_state();
+  return reader->attachment(kTrainerStateFile);
 }
 
 void LearnerRank::tell_conversions(const Manifest& manifest) const {

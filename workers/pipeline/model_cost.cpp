@@ -81,8 +81,8 @@ void add_levels(ModelCost& cost, const JobConfig& job, const DitCost& dit) {
 }
 
 /// The policy's units, and demonstrations in the memory of their readers.
-Result<ModelCost> imitation_model_cost(const JobConfig& job) {
-  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+Result<ModelCost> imitation_model_cost(const JobConfig& job, const EnvSpec& env) {
+  TROUPE_ASSIGN(const Agent agent, make_agent(job, env));
   TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
   ModelCost cost = policy_cost(*agent.policy);
   cost.sample_bytes = data->layout().bytes;
@@ -92,8 +92,8 @@ Result<ModelCost> imitation_model_cost(const JobConfig& job) {
 }
 
 /// The policy's units, and what travels between simulators, rollout workers and learners.
-Result<ModelCost> rl_model_cost(const JobConfig& job) {
-  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+Result<ModelCost> rl_model_cost(const JobConfig& job, const EnvSpec& env) {
+  TROUPE_ASSIGN(const Agent agent, make_agent(job, env));
   // a reward that cannot be computed is told before anything starts
   TROUPE_TRY(make_reward_rules(job.env.reward, job.algorithm, agent.spec()));
   const TrajectoryLayout item = make_trajectory_layout(job, agent.spec(), *agent.policy);
@@ -113,9 +113,9 @@ Result<ModelCost> rl_model_cost(const JobConfig& job) {
 
 }  // namespace
 
-Result<ModelCost> model_cost(const JobConfig& job) {
-  if (is_imitation(job)) return imitation_model_cost(job);
-  if (job.job.kind == JobKind::rl) return rl_model_cost(job);
+Result<ModelCost> model_cost(const JobConfig& job, const EnvSpec& env) {
+  if (is_imitation(job)) return imitation_model_cost(job, env);
+  if (job.job.kind == JobKind::rl) return rl_model_cost(job, env);
   const std::int64_t element_bytes = job.precision.param == "bf16" ? 2 : 4;
   const DitCost dit = dit_cost(job.model, job.data.window, element_bytes);
   ModelCost cost;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/sample/open_mixture.h"
+#include "env/env_spec_json.h"
 #include "model/wan/lora.h"
 #include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/manifest.h"
@@ -84,7 +85,9 @@ class AgentPipeline : public Pipeline {
   std::int64_t num_eval() const override { return 0; }
   std::vector<UnitSpec> units() const override { return agent_.policy->units(); }
   Result<std::string> encoder_hash() const override { return std::string(); }
-  std::vector<CheckpointAttachment> attachments() const override { return {}; }
+  std::vector<CheckpointAttachment> attachments() const override {
+    return {{.name = std::string(kEnvSpecFile), .bytes = env_spec_json(agent_.env)}};
+  }
   std::string state_json(std::uint64_t seed, std::uint64_t position) const override {
     return nlohmann::ordered_json{{"seed", seed}, {"position", position}, {"fingerprint", fingerprint()}}.dump();
   }
@@ -126,9 +129,9 @@ Result<void> Pipeline::check_fingerprint(const std::string& checkpoint) const {
                            checkpoint, manifest.dataset_fingerprint, fingerprint(), changes_since(checkpoint))};
 }
 
-Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job) {
+Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job, const EnvSpec& env) {
   if (trains_agent(job)) {
-    TROUPE_ASSIGN(auto agent, make_agent(job));
+    TROUPE_ASSIGN(auto agent, make_agent(job, env));
     if (job.checkpoint.keep_best == "eval/success" && !agent.spec().has_success) {
       return invalid_argument(
           fmt::format("checkpoint.keep_best: is eval/success, and {} does not say what success is; write eval/return",

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "comm/control/messages.h"
 #include "configs/job_config.h"
+#include "env/env_spec.h"
 #include "model/shard/network.h"
 #include "workers/checkpoint/writer.h"
 
@@ -42,7 +43,8 @@ class Pipeline {
   virtual std::string changes_since(const std::string& checkpoint) const = 0;
 };
 
+/// `env` is what the job's environment is, nothing where it has none (env_spec_of).
 /// Errors: those of Mixture::open (every bad file), make_agent and Demonstrations::open.
-Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job);
+Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job, const EnvSpec& env);
 
 }  // namespace troupe::workers

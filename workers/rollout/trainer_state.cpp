@@ -59,7 +59,7 @@ Result<RlTrainerState> RlTrainerState::parse(const std::string& text) {
 }
 
 Result<RlTrainerState> RlTrainerState::read(const CheckpointReader& reader) {
-  TROUPE_ASSIGN(const std::string text, reader.trainer_state());
+  TROUPE_ASSIGN(const std::string text, reader.attachment(kTrainerStateFile));
   auto state = parse(text);
   if (!state) return state.error().with("checkpoint " + reader.directory());
   return state;

@@ -202,9 +202,9 @@ TEST_F(CheckpointReaderTest, FlippedBytesOfTheTrainersStateAreFound) {
   const auto state = rank_state(m, 0);
   ASSERT_TRUE(CheckpointWriter().write(
       {tmp(m), m, {std::as_bytes(std::span(state))}, {{kTrainerStateFile, "{\"rounds\":2}"}}}));
-  EXPECT_EQ(*(*CheckpointReader::open(tmp(m)))->trainer_state(), "{\"rounds\":2}");
+  EXPECT_EQ(*(*CheckpointReader::open(tmp(m)))->attachment(kTrainerStateFile), "{\"rounds\":2}");
   flip_byte(tmp(m) + "/" + kTrainerStateFile, 0);
-  EXPECT_EQ((*CheckpointReader::open(tmp(m)))->trainer_state().error().code(), Errc::data_loss);
+  EXPECT_EQ((*CheckpointReader::open(tmp(m)))->attachment(kTrainerStateFile).error().code(), Errc::data_loss);
 }
 TEST_F(CheckpointReaderTest, FlippedBytesOfAnAttachmentAreFound) {
   const std::string directory = write_and_commit(manifest(1));

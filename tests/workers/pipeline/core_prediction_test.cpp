@@ -35,7 +35,7 @@ Planned plan_tiny(const std::vector<std::string>& overrides, const std::string& 
   const LoadOutcome loaded = load_job("presets/dreamzero_tiny.yaml", overrides);
   EXPECT_TRUE(loaded.config) << (loaded.errors.empty() ? "" : loaded.errors.front());
   Planned planned{.job = loaded.config->job, .cost = {}, .plan = {}};
-  planned.cost = model_cost(planned.job).value();
+  planned.cost = model_cost(planned.job, {}).value();
   auto outcome = make_plan(*pretend_cluster(cluster), planned.job, planned.cost);
   EXPECT_TRUE(std::holds_alternative<Plan>(outcome));
   planned.plan = std::get<Plan>(std::move(outcome));

@@ -28,7 +28,7 @@ JobConfig load_tiny(const std::vector<std::string>& overrides) {
   return loaded.config ? loaded.config->job : JobConfig{};
 }
 
-ModelCost cost_of(const JobConfig& job) { return model_cost(job).value(); }
+ModelCost cost_of(const JobConfig& job) { return model_cost(job, {}).value(); }
 
 std::shared_ptr<DitNetwork> make_network(const JobConfig& job) {
   return std::make_shared<DitNetwork>(job.model, job.data.window.chunks);
@@ -159,7 +159,7 @@ TEST(PlanOfAJobTest, TheMoreABlockRecomputesTheLessItKeeps) {
 TEST(PlanOfAJobTest, ATargetThatIsNoLinearIsAnError) {
   JobConfig job = load_tiny(kLora);
   job.model.lora.targets = {"q", "no_such_linear"};
-  const auto cost = model_cost(job);
+  const auto cost = model_cost(job, {});
   EXPECT_EQ(cost.error().code(), Errc::invalid_argument);
   EXPECT_THAT(cost.error().message(), HasSubstr("no_such_linear"));
 }

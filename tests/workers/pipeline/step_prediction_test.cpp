@@ -17,7 +17,7 @@ std::vector<PredictedPlan> plans_of(const std::string& recipe, const std::string
   const LoadOutcome loaded = load_job(recipe, overrides);
   EXPECT_TRUE(loaded.config) << (loaded.errors.empty() ? "" : loaded.errors.front());
   const JobConfig& job = loaded.config->job;
-  return predicted_plans(*pretend_cluster(cluster), job, model_cost(job).value()).value();
+  return predicted_plans(*pretend_cluster(cluster), job, model_cost(job, {}).value()).value();
 }
 
 TEST(StepPredictionTest, TheFiveBillionModelsRateIsThatOfItsWorkAtTheAssumedRates) {

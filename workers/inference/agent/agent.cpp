@@ -7,23 +7,24 @@
 
 namespace troupe::workers {
 
-Result<Agent> make_agent(const JobConfig& job) {
-  Agent agent;
-  auto envs = make_env_factory(job.env);
-  if (!envs) return envs.error().with("env.id");
-  agent.envs = std::move(*envs);
-  auto shape = policy_shape_of(agent.envs->spec(), job.env);
+Result<Agent> make_agent(const JobConfig& job, EnvSpec env) {
+  Agent agent{.env = std::move(env), .shape = {}, .policy = {}};
+  auto shape = policy_shape_of(agent.env, job.env);
   if (!shape) return shape.error().with("env.id");
   agent.shape = std::move(*shape);
   TROUPE_ASSIGN(agent.policy, make_policy_net(job.policy, job.algorithm, agent.shape));
   return agent;
 }
 
+Result<Agent> make_agent(const JobConfig& job) {
+  TROUPE_ASSIGN(EnvSpec env, env_spec_of(job.env));
+  return make_agent(job, std::move(env));
+}
+
 std::string fingerprint_of(const EnvSpec& spec) {
   std::string text = spec.id;
   for (const EnvField& field : spec.observation) {
-    const char* type = field.dtype == EnvDType::u8 ? "u8" : field.dtype == EnvDType::f32 ? "f32" : "f64";
-    text += fmt::format(" {} {}[{}]", field.name, type, fmt::join(field.shape, ","));
+    text += fmt::format(" {} {}[{}]", field.name, enum_name(field.dtype), fmt::join(field.shape, ","));
   }
   return text + (spec.action.is_discrete() ? fmt::format(" choices {}", spec.action.choices)
                                            : fmt::format(" action [{}]", spec.action.size));

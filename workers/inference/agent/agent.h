@@ -9,21 +9,23 @@
 
 namespace troupe::workers {
 
-/// An environment and the policy that acts in it: what every role of a reinforcement learning job makes from the job,
-/// and evaluation and serving from the job that lies beside a checkpoint. Values and shared constants; thread-safe.
+/// What an environment is and the policy that acts in it: what every role of a reinforcement learning job makes from
+/// the job, and evaluation and serving from the job that lies beside a checkpoint. Makes no environment. Values and
+/// shared constants; thread-safe.
 struct Agent {
-  /// Makes the job's environment (env.id, profile and options).
-  std::shared_ptr<const EnvFactory> envs;
+  EnvSpec env;
   /// Sizes of observations and actions, as the networks take them.
   PolicyShape shape;
   /// The networks without values: those come with each call.
   std::shared_ptr<const PolicyNet> policy;
 
-  const EnvSpec& spec() const { return envs->spec(); }
+  const EnvSpec& spec() const { return env; }
 };
 
-/// Errors: not_found for an unknown env.id, with the nearest; invalid_argument where options, profile or policy do
-/// not fit the environment. The message begins with the key to change.
+/// Of a job whose environment is `env`. Errors: invalid_argument where the policy does not fit it. The message begins
+/// with the key to change.
+Result<Agent> make_agent(const JobConfig& job, EnvSpec env);
+/// Where no run has kept it: of env_spec_of(job.env). Errors: also those of env_spec_of.
 Result<Agent> make_agent(const JobConfig& job);
 
 /// "CartPole-v1 obs f32[4] actions 2": equal for environments that the same policy can act in; a checkpoint's

@@ -35,11 +35,7 @@ Json observation_of(const EnvSpec& spec) {
   Json fields = Json::array();
   for (std::size_t i = 0; i < spec.observation.size(); ++i) {
     const EnvField& field = spec.observation[i];
-    Json entry = {{"name", field.name},
-                  {"shape", field.shape},
-                  {"dtype", field.dtype == EnvDType::u8    ? "u8"
-                            : field.dtype == EnvDType::f32 ? "f32"
-                                                           : "f64"}};
+    Json entry = {{"name", field.name}, {"shape", field.shape}, {"dtype", enum_name(field.dtype)}};
     if (!field.unit.empty()) entry["unit"] = field.unit;
     const auto part =
         std::find_if(parts.vectors.begin(), parts.vectors.end(), [&](const auto& vector) { return vector.field == i; });

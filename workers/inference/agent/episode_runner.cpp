@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "env/env_pool.h"
+#include "env/env_spec_json.h"
 #include "env/episode_seed.h"
 #include "env/make_allowance.h"
 #include "model/loss/rl_keys.h"
@@ -46,6 +47,7 @@ class Match {
  public:
   Match(const Agent& agent, const JobConfig& job, const PublishedWeights& weights, const EpisodeOptions& options)
       : agent_(agent),
+        env_(job.env),
         weights_(weights),
         options_(options),
         parts_(observation_parts(agent.spec())),
@@ -94,13 +96,17 @@ class Match {
   /// Environments, where there are none or an environment hung among them.
   Result<void> have_pool() {
     if (pool_) return {};
+    if (!envs_) {
+      TROUPE_ASSIGN(envs_, make_env_factory(env_));
+      TROUPE_TRY(check_same_spec(envs_->spec(), agent_.spec(), "the policy's environment"));
+    }
     const auto count = are_repeats_ ? 1 : static_cast<std::int64_t>(players_.size());
-    TROUPE_ASSIGN(pool_, EnvPool::make(agent_.envs, {.num_envs = count,
-                                                     .groups = count,
-                                                     .chunk = chunk_,
-                                                     .exec_steps = exec_steps_,
-                                                     .reset_mode = ResetMode::episode,
-                                                     .threads = std::min(options_.threads, count)}));
+    TROUPE_ASSIGN(pool_, EnvPool::make(envs_, {.num_envs = count,
+                                               .groups = count,
+                                               .chunk = chunk_,
+                                               .exec_steps = exec_steps_,
+                                               .reset_mode = ResetMode::episode,
+                                               .threads = std::min(options_.threads, count)}));
     for (std::size_t i = 0; i < players_.size(); ++i) players_[i] = Player{.group = static_cast<std::int64_t>(i)};
     return {};
   }
@@ -308,6 +314,7 @@ class Match {
   }
 
   const Agent agent_;
+  const EnvConfig env_;
   const PublishedWeights weights_;
   const EpisodeOptions options_;
   const ObservationParts parts_;
@@ -315,6 +322,7 @@ class Match {
   const std::int64_t chunk_, exec_steps_;
   const double noise_level_;
   const std::uint64_t seed_;
+  std::shared_ptr<const EnvFactory> envs_;
   std::unique_ptr<EnvPool> pool_;
   std::vector<Player> players_;
   /// Seeds that nobody plays yet, and those that were played once and failed.

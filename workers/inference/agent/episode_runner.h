@@ -35,14 +35,16 @@ struct EpisodeOptions {
 /// actions are kept.
 EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env);
 
-/// Plays every episode with the deterministic policy, frozen statistics, and environments that take the
-/// next seed as soon as they are done; steps, limits and resets are those of training (env/env_block.h). Records in
-/// order of seed; the same bits for any number of threads.
+/// Makes environments of job.env, which must be what the agent was made for, and plays every episode with the
+/// deterministic policy, frozen statistics, and environments that take the next seed as soon as they are done; steps,
+/// limits and resets are those of training (env/env_block.h). Records in order of seed; the same bits for any number of
+/// threads.
 ///
 /// An environment that fails, or makes a step of all of them longer than step_timeout, costs its episode, which is
 /// repeated at the end, alone, and then lost (EvaluationEpisode::lost). Environments that hang are left behind with
 /// their threads; at the third time whatever is not played yet is lost. Errors: failed_precondition (no time limit);
-/// those of making environments; internal (the policy's answer is not finite).
+/// those of making environments and of
+/// check_same_spec; internal (the policy's answer is not finite).
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
                                                     const PublishedWeights& weights, const EpisodeOptions& options);
 

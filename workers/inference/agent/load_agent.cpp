@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "env/env_spec_json.h"
 #include "model/shard/flat_layout.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/rollout/policy_shape_of.h"
@@ -81,20 +82,21 @@ Result<void> read_statistics(const CheckpointReader& reader, const LoadedAgent& 
   return {};
 }
 
-Result<LoadedAgent> load(const CheckpointReader& reader, JobConfig job, WeightSet weights) {
-  TROUPE_ASSIGN(Agent agent, make_agent(job));
+/// What the policy's environment was when it was trained; in checkpoints of earlier versions nothing says so, and it is
+/// what it is here.
+Result<EnvSpec> kept_env(const CheckpointReader& reader, const EnvConfig& env) {
+  TROUPE_ASSIGN(const std::string text, reader.attachment(kEnvSpecFile));
+  return text.empty() ? env_spec_of(env) : parse_env_spec(text, fmt::format("{}/{}", reader.directory(), kEnvSpecFile));
+}
+
+Result<LoadedAgent> load(const CheckpointReader& reader, JobConfig job, EnvSpec env, WeightSet weights) {
+  TROUPE_ASSIGN(Agent agent, make_agent(job, std::move(env)));
   LoadedAgent loaded{.job = std::move(job), .agent = std::move(agent), .weights = {}};
   loaded.weights.fence = reader.manifest().fence;
   loaded.weights.version = reader.manifest().step;
   TROUPE_TRY(read_values(reader, *loaded.agent.policy, weights, loaded.weights));
   TROUPE_TRY(read_statistics(reader, loaded, loaded.weights.normaliser));
   return loaded;
-}
-
-/// Before a policy is made for the other environment: what is wrong is then the environment, not a key of the policy.
-Result<PolicyShape> shape_in(const EnvConfig& env) {
-  TROUPE_ASSIGN(const auto envs, make_env_factory(env));
-  return policy_shape_of(envs->spec(), env);
 }
 
 /// What ids of one family have in common: "arm7/" of "arm7/lift-v1", "HalfCheetah-" of "HalfCheetah-v5".
@@ -113,23 +115,28 @@ Result<JobConfig> read_rl_job(const std::string& folder) {
 Result<LoadedAgent> load_agent(const std::string& folder, WeightSet weights) {
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(folder));
   TROUPE_ASSIGN(JobConfig job, rl_job_of(reader->manifest(), folder));
-  return load(*reader, std::move(job), weights);
+  TROUPE_ASSIGN(EnvSpec env, kept_env(*reader, job.env));
+  return load(*reader, std::move(job), std::move(env), weights);
 }
 
 Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env, WeightSet weights) {
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(folder));
   TROUPE_ASSIGN(JobConfig job, rl_job_of(reader->manifest(), folder));
-  TROUPE_ASSIGN(const PolicyShape trained, shape_in(job.env));
-  TROUPE_ASSIGN(const PolicyShape other, shape_in(env));
+  // before a policy is made for it: what is wrong is then the environment, not a key of the policy
+  TROUPE_ASSIGN(const EnvSpec kept, kept_env(*reader, job.env));
+  TROUPE_ASSIGN(EnvSpec here, env_spec_of(env));
+  TROUPE_ASSIGN(const PolicyShape trained, policy_shape_of(kept, job.env));
+  TROUPE_ASSIGN(const PolicyShape other, policy_shape_of(here, env));
   if (auto same = check_same_shape(trained, other); !same) {
     return same.error().with(fmt::format("{} cannot act in {}: it was trained in {}", folder, env.id, job.env.id));
   }
   job.env = env;
-  return load(*reader, std::move(job), weights);
+  return load(*reader, std::move(job), std::move(here), weights);
 }
 
 EnvConfig moved_env(const EnvConfig& env, const std::string& id) {
   EnvConfig moved = env;
+  moved.spec.clear();
   if (id == env.id) return moved;
   moved.id = id;
   moved.max_episode_steps = 0;

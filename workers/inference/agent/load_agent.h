@@ -25,18 +25,19 @@ struct LoadedAgent {
 /// configuration does not read), failed_precondition (a job without env.id), each naming the folder.
 Result<JobConfig> read_rl_job(const std::string& folder);
 
-/// Loads a checkpoint's policy for the environment that it was trained in. Values and statistics are read, moments
-/// and units that do not act (critics of off-policy algorithms, targets) are not. Errors: those of read_rl_job,
-/// make_agent and CheckpointReader::kind_of; data_loss (files that are damaged, units or tensors other than the
-/// policy's, by name).
+/// Loads a checkpoint's policy for the environment that it was trained in, as the checkpoint describes it. Values and
+/// statistics are read, moments and units that do not act (critics of off-policy algorithms, targets) are not. Errors:
+/// those of read_rl_job, parse_env_spec, env_spec_of, make_agent and CheckpointReader::kind_of; data_loss (files that
+/// are damaged, units or tensors other than the policy's, by name).
 Result<LoadedAgent> load_agent(const std::string& folder, WeightSet weights = WeightSet::model);
 
-/// The same for another environment. Errors: also invalid_argument where its observations or actions are not what the
-/// policy was trained with, saying both.
+/// The same for an environment of this build, as its factory describes it. Errors: also invalid_argument where its
+/// observations or actions are not what the policy was trained with, saying both.
 Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env, WeightSet weights = WeightSet::model);
 
 /// The job's `env` for another id. Profile and options stay for environments of one family ("arm7/", "HalfCheetah-"),
-/// else they are the new environment's own; so is the time limit. The same id changes nothing.
+/// else they are the new environment's own; so is the time limit. The same id keeps all but
+/// env.spec: the environment is made here and describes itself.
 EnvConfig moved_env(const EnvConfig& env, const std::string& id);
 
 /// Loads nothing: whether a policy of one shape can act in the other's environment. Errors: invalid_argument, naming

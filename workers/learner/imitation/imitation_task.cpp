@@ -10,8 +10,8 @@
 
 namespace troupe::workers {
 
-Result<std::unique_ptr<ImitationTask>> ImitationTask::make(const JobConfig& job) {
-  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+Result<std::unique_ptr<ImitationTask>> ImitationTask::make(const JobConfig& job, const EnvSpec& env) {
+  TROUPE_ASSIGN(const Agent agent, make_agent(job, env));
   return std::unique_ptr<ImitationTask>(new ImitationTask(job, agent));
 }
 

@@ -19,7 +19,7 @@ namespace troupe::workers {
 class ImitationTask final : public TrainingTask {
  public:
   /// Errors: those of make_agent.
-  static Result<std::unique_ptr<ImitationTask>> make(const JobConfig& job);
+  static Result<std::unique_ptr<ImitationTask>> make(const JobConfig& job, const EnvSpec& env);
 
   std::shared_ptr<const Network> network() const override { return network_; }
   std::vector<std::string> metrics() const override { return {"action_loss"}; }

@@ -56,10 +56,10 @@ Value evaluated_success(const ComparedRun& run) {
   return sum / static_cast<double>(run.episodes->successes.size());
 }
 
-/// The environment's threshold; NaN where it states none or is not here.
+/// The environment's threshold; NaN where it states none or nothing says what it is.
 double threshold_of(const ComparedRun& run) {
-  const auto envs = make_env_factory(run.job.env);
-  return envs ? (*envs)->spec().reward_threshold : std::nan("");
+  const auto env = kept_env_spec(run.directory.root(), run.job.env);
+  return env ? env->reward_threshold : std::nan("");
 }
 
 /// The first environment steps at which the return is above the threshold and still is at the next record.

@@ -59,13 +59,14 @@ Result<void> draw(const EndedRun& run, const std::string& quantity, const std::s
                            .y_title = y_title});
 }
 
-/// The table of the last evaluation; empty without one, or where the environment cannot be made.
-std::string last_evaluation(const RunStatistics& statistics, const JobConfig& job) {
+/// The table of the last evaluation; empty without one, or where nothing says what the environment is.
+std::string last_evaluation(const EndedRun& run) {
+  const RunStatistics& statistics = run.statistics();
   if (statistics.curve("eval/num_trajectories").points().empty()) return {};
-  const auto envs = make_env_factory(job.env);
-  if (!envs) return {};
-  return results_table(episode_results((*envs)->spec(), job.env.chunk,
-                                       [&](const std::string& name) { return last_of(statistics, name); }));
+  const auto env = kept_env_spec(run.directory.root(), run.job.env);
+  if (!env) return {};
+  return results_table(
+      episode_results(*env, run.job.env.chunk, [&](const std::string& name) { return last_of(statistics, name); }));
 }
 
 /// Names of the videos of the last evaluation's failures, in `folder`. Errors: those of load_agent, run_episodes and
@@ -76,13 +77,13 @@ Result<std::vector<std::string>> record_failures(const EndedRun& run, const std:
   if (job.eval.videos == 0 || run.statistics().curve("eval/return").points().empty()) return std::vector<std::string>{};
   const auto& successes = run.statistics().curve("eval/success_once").points();
   if (!successes.empty() && successes.back().value >= 1) return std::vector<std::string>{};
-  TROUPE_ASSIGN(const auto envs, make_env_factory(job.env));
-  if (envs->spec().cameras.empty()) return std::vector<std::string>{};
   TROUPE_ASSIGN(const LoadedAgent loaded, load_agent(checkpoint));
+  if (loaded.agent.spec().cameras.empty()) return std::vector<std::string>{};
+  TROUPE_ASSIGN(const auto envs, make_env_factory(job.env));
   EpisodeOptions options = episode_options(job.eval, job.env);
   options.keep_actions = job.eval.videos;
   TROUPE_ASSIGN(const auto records, run_episodes(loaded.agent, loaded.job, loaded.weights, options));
-  return write_episode_videos(loaded.agent.envs, records, folder);
+  return write_episode_videos(envs, records, folder);
 }
 
 }  // namespace
@@ -113,8 +114,7 @@ void describe_rl_run(const EndedRun& run, RunSummary& summary) {
 }
 
 std::string rl_results_text(const EndedRun& run, int exit_code) {
-  const std::string text =
-      fmt::format("{}  curve     {}/return.png\n", last_evaluation(run.statistics(), run.job), run.folder());
+  const std::string text = fmt::format("{}  curve     {}/return.png\n", last_evaluation(run), run.folder());
   if (exit_code != 0 || !run.has_checkpoint()) return text;
   const std::string folder = fmt::format("eval/step_{:06d}/videos", run.service.job().step());
   const auto names =

@@ -24,7 +24,7 @@ class EpisodeVideoTest : public ::testing::Test {
   std::vector<EvaluationEpisode> play(const std::string& env) {
     const JobConfig job = small_rl_job(env);
     auto agent = make_agent(job);
-    envs_ = agent->envs;
+    envs_ = make_env_factory(job.env).value();
     return run_episodes(*agent, job, untrained_weights(*agent->policy, 1),
                         {.episodes = 3, .parallel = 2, .keep_actions = 3})
         .value();

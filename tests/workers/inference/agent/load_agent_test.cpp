@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "configs/loader.h"
+#include "env/env_spec_json.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/workers/inference/agent/untrained_agent.h"
 #include "workers/checkpoint/checkpoint_state.h"
@@ -25,7 +27,10 @@ class LoadAgentTest : public ::testing::Test {
   }
 
   /// The checkpoint's folder. `units` are those of the job's policy unless a test changed them.
-  std::string write(const JobConfig& job, std::vector<UnitSpec> units, const RlTrainerState& state) {
+  std::string write(const JobConfig& job, std::vector<UnitSpec> units, const RlTrainerState& state,
+                    const std::string& env_spec = "") {
+    std::vector<CheckpointAttachment> attachments{{"trainer_state.json", state.text()}};
+    if (!env_spec.empty()) attachments.push_back({"env_spec.json", env_spec});
     Manifest m;
     m.step = 7;
     m.fence = 5;
@@ -53,10 +58,7 @@ class LoadAgentTest : public ::testing::Test {
     for (const auto& rank : ranks) bytes.push_back(std::as_bytes(std::span(rank)));
     const std::string temporary = folder_ / checkpoint_tmp_name(m.step, m.fence);
     CheckpointWriter()
-        .write({.directory = temporary,
-                .manifest = m,
-                .ranks = bytes,
-                .attachments = {{"trainer_state.json", state.text()}}})
+        .write({.directory = temporary, .manifest = m, .ranks = bytes, .attachments = attachments})
         .value();
     return commit_checkpoint(folder_.path(), temporary, m.step).value();
   }
@@ -155,13 +157,28 @@ TEST_F(LoadAgentTest, AnotherEnvironmentMustHaveTheSameObservationsAndActions) {
   EXPECT_EQ(load_agent(folder, longer)->agent.spec().max_steps, 77);
 }
 
+TEST_F(LoadAgentTest, AnEnvironmentThatIsNotHereIsWhatTheCheckpointSays) {
+  JobConfig job = cart_pole();
+  const auto units = make_agent(job)->policy->units();
+  EnvSpec spec = *env_spec_of(job.env);
+  spec.id = job.env.id = "far-away-v1";
+  spec.max_steps = 123;
+  const std::string folder = write(job, units, {.present = true}, env_spec_json(spec));
+  EXPECT_EQ(load_agent(folder)->agent.spec().max_steps, 123);
+  EXPECT_EQ(load_agent(folder, job.env).error().code(), Errc::not_found) << "to play, it is made here";
+  flip_byte(folder + "/env_spec.json", 3);
+  EXPECT_EQ(load_agent(folder).error().code(), Errc::data_loss);
+}
+
 TEST(MovedEnvTest, KeepsOptionsWithinAFamilyOnly) {
   EnvConfig env;
   env.id = "arm7/reach-v1";
   env.profile = "state";
   env.options = {{"dense", "true"}};
   env.max_episode_steps = 9;
+  env.spec = "reach.json";
   EXPECT_EQ(moved_env(env, "arm7/reach-v1").max_episode_steps, 9);
+  EXPECT_EQ(moved_env(env, "arm7/reach-v1").spec, "");
   const EnvConfig lift = moved_env(env, "arm7/lift-v1"), cart = moved_env(env, "CartPole-v1");
   EXPECT_EQ(lift.id, "arm7/lift-v1");
   EXPECT_EQ(lift.profile, "state");

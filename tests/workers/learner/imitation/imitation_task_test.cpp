@@ -30,7 +30,7 @@ class ImitationTaskTest : public ::testing::Test {
   void SetUp() override {
     const auto agent = make_agent(reach_job());
     layout_ = demonstration_layout(agent->shape);
-    auto made = ImitationTask::make(reach_job());
+    auto made = ImitationTask::make(reach_job(), agent->env);
     task_ = std::move(*made);
   }
 
