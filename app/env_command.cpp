@@ -33,9 +33,11 @@ std::string range_text(T low, T high) {
   return fmt::format("{:g} to {:g}", low, high);
 }
 
+std::string unit_text(const std::string& unit) { return unit.empty() ? "" : fmt::format(" ({})", unit); }
+
 /// One line, or one a dimension where their bounds differ.
 std::string action_text(const ActionSpace& action) {
-  const std::string unit = action.unit.empty() ? "" : " " + action.unit;
+  const std::string unit = unit_text(action.unit);
   if (action.is_discrete()) return fmt::format("one of {} choices{}\n", action.choices, unit);
   std::string text = fmt::format("{} number{}", action.size, action.size == 1 ? "" : "s");
   const auto same = [](const std::vector<float>& values) {
@@ -58,9 +60,10 @@ std::string spec_text(const EnvSpec& spec) {
   std::size_t widest = 0;
   for (const EnvField& field : spec.observation) widest = std::max(widest, field.name.size());
   for (const EnvField& field : spec.observation) {
-    text += fmt::format("  {:<{}}  {} [{}], {}{}\n", field.name, widest, enum_name(field.dtype),
-                        fmt::join(field.shape, ", "), range_text(field.low, field.high),
-                        field.unit.empty() ? "" : " " + field.unit);
+    text += fmt::format("  {:<{}}  {} [{}], {}{}", field.name, widest, enum_name(field.dtype),
+                        fmt::join(field.shape, ", "), range_text(field.low, field.high), unit_text(field.unit));
+    if (field.reader != EnvReader::policy) text += fmt::format(", {}", enum_name(field.reader));
+    text += field.normalise ? "\n" : ", not normalised\n";
   }
   text += "action    " + action_text(spec.action);
   text += fmt::format("steps     {}{}\n", spec.max_steps > 0 ? fmt::format("{} at most", spec.max_steps) : "no limit",

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/trace.h"
+#include "env/action_mask.h"
 #include "env/episode_seed.h"
 
 namespace troupe::env {
@@ -204,6 +205,7 @@ Result<bool> BlockRow::play_one(const float* action, bool last, const BlockView&
     TROUPE_TRY(guarded([&] { return env_->observe(slot); }));
   }
   if (observed || over) TROUPE_TRY(check_observation(spec_, observation_));
+  if (observed && !over) TROUPE_TRY(check_action_mask(spec_, observation_));
   double trained = reward;
   if (reward_) {
     const RewardStep step{.observation = {},
@@ -292,7 +294,8 @@ bool BlockRow::begin(std::int64_t episode, std::uint64_t seed, const BlockView& 
   const StepSlot slot{observation_, nullptr, nullptr, &success, {}};
   const auto begun = guarded([&]() -> Result<void> {
     TROUPE_TRY(env_->reset(seed, slot));
-    return check_observation(spec_, observation_);
+    TROUPE_TRY(check_observation(spec_, observation_));
+    return check_action_mask(spec_, observation_);
   });
   if (begun && reward_) reward_->begin(observation_);
   if (begun) return true;

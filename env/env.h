@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "env/env_spec.h"
@@ -28,6 +30,11 @@ struct StepSlot {
   template <class T>
   std::span<T> field(std::size_t index, std::size_t count) const {
     return {reinterpret_cast<T*>(observation[index]), count};
+  }
+  /// Writes field `index` of EnvReader::text, which has room for `longest` bytes: the text, then zeros.
+  void write_text(std::size_t index, std::size_t longest, std::string_view text) const {
+    const auto to = field<char>(index, longest);
+    std::fill(std::copy_n(text.begin(), std::min(text.size(), longest), to.begin()), to.end(), '\0');
   }
 };
 

@@ -1,7 +1,9 @@
 #include "env/env_spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -39,6 +41,34 @@ Result<void> check_field(const EnvField& field, const std::string& key) {
   return {};
 }
 
+/// What the field's reader asks of it.
+Result<void> check_reader(const EnvField& field, const ActionSpace& action, const std::string& key) {
+  const auto wants = [&](const std::string& what) {
+    return refuse(key + ".reader", fmt::format("is {}, which wants {}; the field is {} [{}]", enum_name(field.reader),
+                                               what, enum_name(field.dtype), fmt::join(field.shape, ",")));
+  };
+  if (field.reader == EnvReader::text && (field.dtype != EnvDType::u8 || field.shape.size() != 1))
+    return wants("u8 [longest text]");
+  if (field.reader != EnvReader::action_mask) return {};
+  if (!action.is_discrete())
+    return refuse(key + ".reader", "is action_mask; actions of numbers have no choices that could be masked");
+  if (field.dtype == EnvDType::f64 || field.shape != std::vector<std::int64_t>{action.choices})
+    return wants(fmt::format("u8 or f32 [{}], one for each choice", action.choices));
+  return {};
+}
+
+Result<void> check_readers(const EnvSpec& spec) {
+  const auto count = [&](EnvReader reader) {
+    return std::count_if(spec.observation.begin(), spec.observation.end(),
+                         [&](const EnvField& field) { return field.reader == reader; });
+  };
+  for (std::size_t i = 0; i < spec.observation.size(); ++i)
+    TROUPE_TRY(check_reader(spec.observation[i], spec.action, fmt::format("observation[{}]", i)));
+  if (count(EnvReader::action_mask) > 1) return refuse("observation", "has more than one action_mask");
+  if (count(EnvReader::policy) == 0) return refuse("observation", "has no field that the policy reads");
+  return {};
+}
+
 Result<void> check_action(const ActionSpace& action) {
   if (action.choices < 0) return refuse("action.choices", fmt::format("is {}; wanted 1 or more", action.choices));
   if (action.is_discrete()) {
@@ -70,6 +100,7 @@ Result<void> check_env_spec(const EnvSpec& spec) {
   for (std::size_t i = 0; i < spec.observation.size(); ++i)
     TROUPE_TRY(check_field(spec.observation[i], fmt::format("observation[{}]", i)));
   TROUPE_TRY(check_action(spec.action));
+  TROUPE_TRY(check_readers(spec));
   TROUPE_TRY(check_unique(spec.info, "info"));
   TROUPE_TRY(check_unique(spec.cameras, "cameras"));
   if (spec.max_steps < 0) return refuse("max_steps", fmt::format("is {}; wanted 0 or more", spec.max_steps));

@@ -20,6 +20,21 @@ constexpr std::int64_t env_dtype_bytes(EnvDType type) {
   return type == EnvDType::u8 ? 1 : type == EnvDType::f32 ? 4 : 8;
 }
 
+/// Who reads a field of an observation.
+enum class EnvReader : std::uint8_t {
+  /// The policy, and its critics.
+  policy,
+  /// Critics alone: what a simulator knows and a robot will not.
+  critic,
+  /// Which actions are allowed at this observation, [choices] of u8 or f32, 0 where not; of discrete actions alone, one
+  /// field at most. A row that goes on and allows none is lost.
+  action_mask,
+  /// UTF-8, u8 [longest], zeros behind it: told once, so the same at every observation of an episode. No policy reads
+  /// it yet.
+  text,
+};
+constexpr auto enum_names(EnvReader) { return std::array{"policy", "critic", "action_mask", "text"}; }
+
 /// One named part of an observation or action, without batch dimension. Bounds hold for every element; infinite ones
 /// are allowed. Names are flat and dot separated: "state", "rgb.front", "depth.front", "seg.front". Images are
 /// u8 [H,W,3] (HWC), depth f32 [H,W] in metres with 0 for no hit, seg u8 [H,W].
@@ -33,6 +48,9 @@ struct EnvField {
   /// For people, such as "m" or "rad"; empty: none or mixed.
   std::string unit = {};
   EnvDType dtype = EnvDType::f32;
+  EnvReader reader = EnvReader::policy;
+  /// False: rollout.normalize_obs leaves it as it is, such as numbers that are flags.
+  bool normalise = true;
 
   /// Elements of one environment's field, and its bytes.
   std::int64_t numel() const {

@@ -47,7 +47,9 @@ Json field_json(const EnvField& field) {
           {"shape", field.shape},
           {"low", number_json(field.low)},
           {"high", number_json(field.high)},
-          {"unit", field.unit}};
+          {"unit", field.unit},
+          {"reader", enum_name(field.reader)},
+          {"normalise", field.normalise}};
 }
 
 Json spec_json(const EnvSpec& spec) {
@@ -104,10 +106,11 @@ float read_single(const nlohmann::json& value) {
   return static_cast<float>(number);
 }
 
-EnvDType read_dtype(const nlohmann::json& value) {
+template <NamedEnum E>
+E read_name(const nlohmann::json& value) {
   const std::string name = read_text(value);
-  if (const auto dtype = enum_value<EnvDType>(name)) return *dtype;
-  throw std::runtime_error(fmt::format("'{}'; wanted {}", name, fmt::join(enum_names(EnvDType{}), ", ")));
+  if (const auto known = enum_value<E>(name)) return *known;
+  throw std::runtime_error(fmt::format("'{}'; wanted {}", name, fmt::join(enum_names(E{}), ", ")));
 }
 
 /// The members of one object; an error begins with the path of the member.
@@ -173,14 +176,16 @@ class Members {
 };
 
 EnvField read_field(const nlohmann::json& json, const std::string& path) {
-  const Members members(json, path, {"name", "dtype", "shape", "low", "high", "unit"});
+  const Members members(json, path, {"name", "dtype", "shape", "low", "high", "unit", "reader", "normalise"});
   EnvField field;
   members.need("name", field.name, read_text);
-  members.need("dtype", field.dtype, read_dtype);
+  members.need("dtype", field.dtype, read_name<EnvDType>);
   members.need_list("shape", field.shape, whole_field);
   members.optional("low", field.low, read_number);
   members.optional("high", field.high, read_number);
   members.optional("unit", field.unit, read_text);
+  members.optional("reader", field.reader, read_name<EnvReader>);
+  members.optional("normalise", field.normalise, read_flag);
   return field;
 }
 

@@ -126,6 +126,8 @@ void Arm7Env::write_observation(const StepSlot& out) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].width > 0)
       has_images = true;
+    else if (outputs[i].kind == Arm7Output::Kind::text)
+      out.write_text(i, kArm7InstructionBytes, instruction());
     else
       write_vector(outputs[i], out.field<float>(i, static_cast<std::size_t>(spec().observation[i].numel())));
   }
@@ -174,7 +176,8 @@ void Arm7Env::write_vector(const Arm7Output& output, std::span<float> out) const
     case Arm7Output::Kind::rgb:
     case Arm7Output::Kind::depth:
     case Arm7Output::Kind::labels:
-      TROUPE_CHECK(false, "images are drawn, not written");
+    case Arm7Output::Kind::text:
+      TROUPE_CHECK(false, "images are drawn, and text is no vector");
       break;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <initializer_list>
 #include <utility>
@@ -38,6 +39,21 @@ void add_image(Arm7Profile& profile, Kind kind, const std::string& camera, std::
   profile.spec.observation.push_back(std::move(field));
   profile.outputs.push_back({.kind = kind, .camera = camera, .width = width, .height = height});
   profile.spec.observes_on_demand = true;
+}
+
+/// In the order of names.
+void add_instruction(Arm7Profile& profile) {
+  auto& fields = profile.spec.observation;
+  const auto after =
+      std::find_if(fields.begin(), fields.end(), [](const EnvField& f) { return f.name > "instruction"; });
+  profile.outputs.insert(profile.outputs.begin() + (after - fields.begin()), {.kind = Kind::text, .camera = {}});
+  fields.insert(after, EnvField{.name = "instruction",
+                                .shape = {kArm7InstructionBytes},
+                                .low = 0,
+                                .high = 255,
+                                .unit = {},
+                                .dtype = EnvDType::u8,
+                                .reader = EnvReader::text});
 }
 
 /// What a profile's options say about its images.
@@ -114,7 +130,7 @@ Result<ImageOptions> read_image_options(const std::string& id, const std::string
 
 Result<Arm7Profile> make_arm7_profile(const std::string& id, Arm7Task task, const EnvOptions& options) {
   TROUPE_TRY(check_env_options(id, options, {"state", "pixel", "libero", "droid"},
-                               {"terminate_on_success", "sparse", "seg", "image_size"}));
+                               {"terminate_on_success", "sparse", "seg", "image_size", "instruction"}));
   const std::string name = options.profile.empty() ? "state" : options.profile;
   TROUPE_ASSIGN(const auto images, read_image_options(id, name, options));
   Arm7Profile profile;
@@ -127,6 +143,8 @@ Result<Arm7Profile> make_arm7_profile(const std::string& id, Arm7Task task, cons
   for (const std::string_view camera : arm7_camera_names()) spec.cameras.emplace_back(camera);
   profile.timestep = kTimestep;
   add_fields(profile, task, name, images);
+  TROUPE_ASSIGN(const bool tells, read_switch(id, options, "instruction"));
+  if (tells) add_instruction(profile);
   spec.action = arm7_action_space(profile.control);
   spec.control_hz = 1 / (profile.timestep * static_cast<double>(spec.frame_skip));
   TROUPE_ASSIGN(profile.is_sparse, read_switch(id, options, "sparse"));

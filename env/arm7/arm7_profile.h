@@ -29,6 +29,8 @@ struct Arm7Output {
     rgb,
     depth,
     labels,
+    /// The episode's instruction, zero padded.
+    text,
   };
   Kind kind = Kind::state;
   /// Of images.
@@ -51,11 +53,14 @@ struct Arm7Profile {
 };
 
 inline constexpr std::size_t kArm7Proprio = 25;
+/// Room for the longest instruction.
+inline constexpr std::int64_t kArm7InstructionBytes = 64;
 
 /// The profile of an id such as "arm7/lift-v1". Options:
 ///   terminate_on_success   true or false
 ///   sparse                 true or false; ends episodes on success too
 ///   seg                    true or false: a field "seg.<camera>" (arm7_label) for each camera of the profile
+///   instruction            true or false: a text field "instruction", what is to be done
 ///   image_size             pixels, 8 to 1024: side of the square images of pixel (84) and libero (256)
 /// Errors: invalid_argument for what is unknown.
 Result<Arm7Profile> make_arm7_profile(const std::string& id, Arm7Task task, const EnvOptions& options);

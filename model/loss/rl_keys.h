@@ -6,7 +6,8 @@ namespace troupe::model {
 /// dimensions in a chunk; L log-probabilities as the policy returns them: [N,K] of discrete actions, [N,K*A] else; V
 /// values: 1, or K with reward_level action. f32 unless said otherwise.
 namespace rl_keys {
-/// [N,D], as the policy saw it (normalised)
+/// [N,D], as the policy saw it (normalised): what the actor reads, what critics read too, the action mask
+/// (PolicyShape)
 inline constexpr const char* kState = "obs.state";
 /// + PolicyShape::Image::name: u8 or f32 [N,H,W,C]
 inline constexpr const char* kImagePrefix = "obs.";

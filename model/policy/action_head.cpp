@@ -26,8 +26,16 @@ Result<ActionHead> ActionHead::make(const PolicyConfig& policy, const PolicyShap
                              is_discrete ? fmt::format("{} choices", shape.choices) : "continuous",
                              is_discrete ? "categorical" : "gaussian")};
   }
-  if (is_discrete) return ActionHead(Kind::categorical, shape.chunk, shape.choices, 0);
-  return ActionHead(Kind::gaussian, shape.chunk, shape.action_dim, policy.init_log_std);
+  const bool is_masked = shape.mask_dim > 0;
+  if (is_masked && shape.chunk != 1) {
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("env.chunk is {}; the environment says which of its actions are allowed at an observation, "
+                    "and so for one action: 1",
+                    shape.chunk)};
+  }
+  if (is_discrete) return ActionHead(Kind::categorical, shape.chunk, shape.choices, 0, is_masked);
+  return ActionHead(Kind::gaussian, shape.chunk, shape.action_dim, policy.init_log_std, false);
 }
 
 std::vector<ParamSpec> ActionHead::params() const {
@@ -35,25 +43,27 @@ std::vector<ParamSpec> ActionHead::params() const {
   return {{kLogStd, {outputs()}, {Init::Kind::constant, init_log_std_}}};
 }
 
-ActionDensity ActionHead::density(const ParamView& view, const at::Tensor& outputs, const at::Tensor& action) const {
+ActionDensity ActionHead::density(const ParamView& view, const at::Tensor& outputs, const at::Tensor& action,
+                                  const at::Tensor& mask) const {
   if (kind_ == Kind::categorical) {
-    const auto log_probs = categorical_log_probs(outputs, per_action_);
-    return {categorical_logp(log_probs, action), categorical_entropy(log_probs)};
+    const auto log_probs = categorical_log_probs(is_masked_ ? masked_logits(outputs, mask) : outputs, per_action_);
+    return {categorical_logp(log_probs, action, is_masked_), categorical_entropy(log_probs)};
   }
   const auto log_std = view[kLogStd].to(at::kFloat);
   return {gaussian_logp(outputs, log_std, action), gaussian_entropy(log_std).expand_as(outputs)};
 }
 
 ActionHead::Sample ActionHead::sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed,
-                                      std::span<const std::uint64_t> keys, bool deterministic) const {
+                                      std::span<const std::uint64_t> keys, bool deterministic,
+                                      const at::Tensor& mask) const {
   const at::NoGradGuard no_grad;
   TORCH_CHECK(deterministic || static_cast<std::int64_t>(keys.size()) == outputs.size(0),
               "as many keys as rows: ", keys.size(), " and ", outputs.size(0));
   if (kind_ == Kind::categorical) {
-    const auto log_probs = categorical_log_probs(outputs, per_action_);
-    const auto action =
-        deterministic ? categorical_mode(log_probs) : categorical_sample(log_probs, keyed_uniforms(seed, keys, chunk_));
-    return {action, categorical_logp(log_probs, action)};
+    const auto log_probs = categorical_log_probs(is_masked_ ? masked_logits(outputs, mask) : outputs, per_action_);
+    const auto action = deterministic ? categorical_mode(log_probs)
+                                      : categorical_sample(log_probs, keyed_uniforms(seed, keys, chunk_), is_masked_);
+    return {action, categorical_logp(log_probs, action, is_masked_)};
   }
   const auto log_std = view[kLogStd].to(at::kFloat);
   const auto action =

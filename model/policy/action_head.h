@@ -21,7 +21,9 @@ struct ActionDensity {
 };
 
 /// What an actor network's outputs [N,outputs] mean: a distribution over chunks of actions. Immutable, so thread-safe.
-///   categorical: outputs are logits [N,K*C]; actions are indices [N,K]; L = K.
+///   categorical: outputs are logits [N,K*C]; actions are indices [N,K]; L = K. With a mask K is 1, and a choice that
+///                it does not allow has probability 0: it is never drawn, has no part in the entropy, and density()
+///                gives it the logarithm -inf. A row that allows nothing (a lost one) counts as one without a mask.
 ///   gaussian:    outputs are means [N,K*A]; the logarithm of the standard deviation is a parameter "actor.log_std"
 ///                [K*A], the same for all states; actions are real numbers [N,K*A]; L = K*A. Actions are what was
 ///                drawn, unclipped, since their density is that of the draw: an environment clips what it gets to its
@@ -39,6 +41,8 @@ class ActionHead {
   std::int64_t chunk() const noexcept { return chunk_; }
   /// C of the categorical; A of the gaussian.
   std::int64_t choices() const noexcept { return per_action_; }
+  /// Whether density() and sample() want a mask.
+  bool is_masked() const noexcept { return is_masked_; }
   /// L, numbers of a row's log-probability: one per action or per dimension of it, unreduced
   /// (model/loss/granularity.h).
   std::int64_t logp_width() const noexcept { return kind_ == Kind::categorical ? chunk_ : outputs(); }
@@ -48,9 +52,11 @@ class ActionHead {
   std::vector<ParamSpec> params() const;
   static constexpr const char* kLogStd = "actor.log_std";
 
-  /// Of given actions [N,action_width] f32; differentiable by autograd in `outputs` and the parameters.
+  /// Of given actions [N,action_width] f32; differentiable by autograd in `outputs` and the parameters. `mask` [N,C],
+  /// 0 where a choice is not allowed, if is_masked().
   /// Errors: throws c10::Error on an index that is not a choice.
-  ActionDensity density(const ParamView& view, const at::Tensor& outputs, const at::Tensor& action) const;
+  ActionDensity density(const ParamView& view, const at::Tensor& outputs, const at::Tensor& action,
+                        const at::Tensor& mask) const;
 
   struct Sample {
     /// [N,action_width] f32: drawn, or the mode
@@ -61,15 +67,16 @@ class ActionHead {
   /// Row i is drawn with CounterRng(seed, rng_stream::policy_action, keys[i]); `deterministic`: the mode. Records no
   /// gradient.
   Sample sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed,
-                std::span<const std::uint64_t> keys, bool deterministic) const;
+                std::span<const std::uint64_t> keys, bool deterministic, const at::Tensor& mask) const;
 
  private:
-  ActionHead(Kind kind, std::int64_t chunk, std::int64_t per_action, double init_log_std)
-      : kind_(kind), chunk_(chunk), per_action_(per_action), init_log_std_(init_log_std) {}
+  ActionHead(Kind kind, std::int64_t chunk, std::int64_t per_action, double init_log_std, bool is_masked)
+      : kind_(kind), chunk_(chunk), per_action_(per_action), init_log_std_(init_log_std), is_masked_(is_masked) {}
 
   Kind kind_;
   std::int64_t chunk_, per_action_;
   double init_log_std_;
+  bool is_masked_;
 };
 
 }  // namespace troupe::model

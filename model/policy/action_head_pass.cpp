@@ -4,10 +4,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <span>
 
+#include "model/policy/categorical.h"
 #include "model/policy/gaussian.h"
 
 namespace troupe::model {
+
+namespace {
+
+/// masked_logits() of one row, in place.
+void mask_out(const float* mask, std::span<float> logits) {
+  if (std::all_of(mask, mask + logits.size(), [](float allowed) { return allowed == 0; })) return;
+  for (std::size_t c = 0; c < logits.size(); ++c) {
+    if (mask[c] == 0) logits[c] = kMaskedLogit;
+  }
+}
+
+}  // namespace
 
 ActionHeadPass::ActionHeadPass(const ActionHead& head, std::int64_t rows) : head_(head), rows_(rows) {
   logp_ = at::empty({rows, head.logp_width()}, at::kFloat);
@@ -22,13 +37,19 @@ ActionHeadPass::ActionHeadPass(const ActionHead& head, std::int64_t rows) : head
   }
 }
 
-void ActionHeadPass::forward(const ParamView& actor, const at::Tensor& outputs, const at::Tensor& action) {
+void ActionHeadPass::forward(const ParamView& actor, const at::Tensor& outputs, const at::Tensor& action,
+                             const at::Tensor& mask) {
   TORCH_CHECK(action.scalar_type() == at::kFloat && action.is_contiguous() && action.dim() == 2 &&
                   action.size(0) == rows_ && action.size(1) == head_.action_width(),
               "actions have shape ", action.sizes(), "; they must be contiguous f32 [", rows_, ", ",
               head_.action_width(), "]");
+  const bool is_masked = head_.is_masked();
+  TORCH_CHECK(!is_masked || (mask.defined() && mask.scalar_type() == at::kFloat && mask.is_contiguous() &&
+                             mask.sizes() == outputs.sizes()),
+              "a mask must be contiguous f32 [", rows_, ", ", head_.choices(), "]");
   if (head_.kind() == ActionHead::Kind::categorical) {
-    forward_categorical(outputs.const_data_ptr<float>(), action.const_data_ptr<float>());
+    forward_categorical(outputs.const_data_ptr<float>(), action.const_data_ptr<float>(),
+                        is_masked ? mask.const_data_ptr<float>() : nullptr);
   } else {
     forward_gaussian(actor, outputs.const_data_ptr<float>(), action.const_data_ptr<float>());
   }
@@ -77,26 +98,28 @@ void ActionHeadPass::backward_gaussian(const float* d_logp, const float* d_entro
   for (std::size_t i = 0; i < width; ++i) out[i] = static_cast<float>(d_log_std_[i]);
 }
 
-void ActionHeadPass::forward_categorical(const float* logits, const float* action) {
+void ActionHeadPass::forward_categorical(const float* logits, const float* action, const float* mask) {
   const auto choices = static_cast<std::size_t>(head_.choices());
   float* logp = logp_.data_ptr<float>();
   float* entropy = entropy_.data_ptr<float>();
   for (std::size_t cell = 0; cell < chosen_.size(); ++cell) {
-    const float* in = logits + cell * choices;
     float* out = saved_.data() + cell * choices;
-    const float largest = *std::max_element(in, in + choices);
+    std::copy_n(logits + cell * choices, choices, out);
+    if (mask != nullptr) mask_out(mask + cell * choices, std::span(out, choices));
+    const float largest = *std::max_element(out, out + choices);
     float sum = 0;
-    for (std::size_t c = 0; c < choices; ++c) sum += std::exp(in[c] - largest);
+    for (std::size_t c = 0; c < choices; ++c) sum += std::exp(out[c] - largest);
     const float log_sum = std::log(sum);
     float disorder = 0;
     for (std::size_t c = 0; c < choices; ++c) {
-      out[c] = in[c] - largest - log_sum;
+      out[c] = out[c] - largest - log_sum;
       disorder -= std::exp(out[c]) * out[c];
     }
     chosen_[cell] = static_cast<std::int64_t>(action[cell]);
     TORCH_CHECK(chosen_[cell] >= 0 && chosen_[cell] < head_.choices(), "action ", action[cell], " is none of ", choices,
                 " choices");
-    logp[cell] = out[chosen_[cell]];
+    const float chosen = out[chosen_[cell]];
+    logp[cell] = mask != nullptr && chosen < kMaskedLogit / 2 ? -std::numeric_limits<float>::infinity() : chosen;
     entropy[cell] = disorder;
   }
 }

@@ -17,9 +17,10 @@ class ActionHeadPass {
  public:
   ActionHeadPass(const ActionHead& head, std::int64_t rows);
 
-  /// All f32, contiguous: outputs [rows,outputs], action [rows,action_width]. logp(), entropy() hold the result until
-  /// the next call. Errors: throws c10::Error on another shape or dtype of `action`, or an index that is no choice.
-  void forward(const ParamView& actor, const at::Tensor& outputs, const at::Tensor& action);
+  /// All f32, contiguous: outputs [rows,outputs], action [rows,action_width], mask [rows,C] if ActionHead::is_masked().
+  /// logp(), entropy() hold the result until the next call. Errors: throws c10::Error on another shape or dtype of
+  /// `action` or `mask`, or an index that is no choice.
+  void forward(const ParamView& actor, const at::Tensor& outputs, const at::Tensor& action, const at::Tensor& mask);
   /// [rows,L] f32: log-probabilities of the last forward's actions
   const at::Tensor& logp() const noexcept { return logp_; }
   /// [rows,L] f32: entropies of the last forward's distributions
@@ -31,7 +32,8 @@ class ActionHeadPass {
 
  private:
   void forward_gaussian(const ParamView& actor, const float* mean, const float* action);
-  void forward_categorical(const float* logits, const float* action);
+  /// `mask` is null where every choice is always allowed.
+  void forward_categorical(const float* logits, const float* action, const float* mask);
   void backward_gaussian(const float* d_logp, const float* d_entropy, const ParamView& gradients);
   void backward_categorical(const float* d_logp, const float* d_entropy);
 

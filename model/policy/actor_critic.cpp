@@ -36,14 +36,15 @@ Result<std::shared_ptr<const ActorCritic>> ActorCritic::make(const PolicyConfig&
   if (!head) return head.error();
   // actions near zero at first, whatever the state
   auto actor = ObservationNet::make(
-      policy, shape, make_mlp_shape(policy, "actor", 0, policy.hidden, head->outputs(), 0.01 * std::numbers::sqrt2));
+      policy, seen_by_actor(shape),
+      make_mlp_shape(policy, "actor", 0, policy.hidden, head->outputs(), 0.01 * std::numbers::sqrt2));
   if (!actor) return actor.error();
   if (algorithm.traits().compares_groups()) {  // advantages come from a group's returns, not from values
     return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::nullopt, *head));
   }
   const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;
-  auto critic =
-      ObservationNet::make(policy, shape, make_mlp_shape(policy, "critic", 0, policy.critic_layers(), values, 1.0));
+  auto critic = ObservationNet::make(policy, seen_by_critic(shape),
+                                     make_mlp_shape(policy, "critic", 0, policy.critic_layers(), values, 1.0));
   if (!critic) return critic.error();
   return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::move(*critic), *head));
 }
@@ -58,7 +59,13 @@ ActorCritic::ActorCritic(ObservationNet actor, std::optional<ObservationNet> cri
 }
 
 ActionDensity ActorCritic::density(const ParamView& actor, const Batch& batch) const {
-  return head_.density(actor, actor_.forward(actor, batch), batch.at(rl_keys::kAction));
+  return head_.density(actor, actor_.forward(actor, batch), batch.at(rl_keys::kAction), mask(batch));
+}
+
+at::Tensor ActorCritic::mask(const Batch& batch) const {
+  if (!head_.is_masked()) return {};
+  const auto& state = batch.at(rl_keys::kState);
+  return state.narrow(1, state.size(1) - head_.choices(), head_.choices());
 }
 
 at::Tensor ActorCritic::value(const ParamView& critic, const Batch& batch) const {
@@ -89,7 +96,8 @@ ActorCriticNet::ActorCriticNet(std::shared_ptr<const ActorCritic> model, const A
 at::Tensor ActorCriticNet::run(const ObservationNet& net, SparePool<MlpPass>& spares, const ParamView& view,
                                const Batch& observation) const {
   if (!net.reads_state_only() || !is_f32(view)) return net.forward(view, observation);
-  const auto& state = observation.at(rl_keys::kState);
+  auto state = net.state(observation);
+  if (state.size(1) < observation.at(rl_keys::kState).size(1)) state = state.contiguous();
   if (!is_plain_rows(state)) return net.forward(view, observation);
   const auto pass = spares.borrow(state.size(0), [&] { return std::make_unique<MlpPass>(net.mlp(), state.size(0)); });
   return pass->forward(view, state).clone();
@@ -99,7 +107,8 @@ ActResult ActorCriticNet::act(const UnitViews& views, const ActRequest& request)
   const at::NoGradGuard no_grad;
   const auto& actor = views.at("actor");
   const auto outputs = run(model_->actor(), actor_spares_, actor, request.observation);
-  auto sample = model_->head().sample(actor, outputs, request.seed, request.keys, request.deterministic);
+  auto sample = model_->head().sample(actor, outputs, request.seed, request.keys, request.deterministic,
+                                      model_->mask(request.observation));
   ActResult result{std::move(sample.action), std::move(sample.logp), {}, {}};
   if (model_->critic()) result.value = run(*model_->critic(), critic_spares_, views.at("critic"), request.observation);
   return result;

@@ -29,6 +29,9 @@ class ActorCritic final : public OnPolicyModel {
   ActionDensity density(const ParamView& actor, const Batch& batch) const override;
   at::Tensor value(const ParamView& critic, const Batch& batch) const override;
 
+  /// Which choices are allowed, [N,C]: a view of the state's last columns; undefined where all always are.
+  at::Tensor mask(const Batch& batch) const;
+
   const ObservationNet& actor() const noexcept { return actor_; }
   const std::optional<ObservationNet>& critic() const noexcept { return critic_; }
   const ActionHead& head() const noexcept { return head_; }

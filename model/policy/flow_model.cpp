@@ -7,6 +7,7 @@
 
 #include "model/loss/rl_keys.h"
 #include "model/policy/action_bounds.h"
+#include "model/policy/observation_net.h"
 
 namespace troupe::model {
 namespace {
@@ -23,7 +24,8 @@ Result<void> check(const PolicyConfig& policy, const PolicyShape& shape) {
   TROUPE_TRY(check_action_bounds(shape, "policy.kind flow"));
   if (policy.distribution != "auto")
     return bad("policy.distribution is " + policy.distribution + "; policy.kind flow has its own: use auto");
-  if (shape.state_dim < 1) return bad("policy.kind is flow; the environment's observation has no vector");
+  if (seen_by_actor(shape).state_dim < 1)
+    return bad("policy.kind is flow; the environment's observation has no vector");
   if (flow.sampler == "noise" && !flow.joint)
     return bad("policy.flow.sampler is noise with policy.flow.joint off; Flow-Noise needs joint");
   if (flow.sampler == "cps" && !flow.joint && !flow.ignore_last) {
@@ -53,7 +55,8 @@ at::Tensor embed_time(const at::Tensor& t_N) {
 Result<std::shared_ptr<const FlowModel>> FlowModel::make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                          const PolicyShape& shape) {
   TROUPE_TRY(check(policy, shape));
-  const std::int64_t width = shape.chunk * shape.action_dim, inputs = shape.state_dim + width + 2 * kTimeWaves;
+  const std::int64_t width = shape.chunk * shape.action_dim, columns = seen_by_actor(shape).state_dim,
+                     inputs = columns + width + 2 * kTimeWaves;
   // small velocities at first: chunks start as the noise they came from
   Mlp velocity(make_mlp_shape(policy, "actor", inputs, policy.hidden, width, 0.1));
   std::optional<Mlp> noise, critic;
@@ -64,7 +67,8 @@ Result<std::shared_ptr<const FlowModel>> FlowModel::make(const PolicyConfig& pol
   }
   if (!algorithm.traits().compares_groups()) {
     const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;
-    critic.emplace(make_mlp_shape(policy, "critic", shape.state_dim, policy.critic_layers(), values, 1.0));
+    critic.emplace(
+        make_mlp_shape(policy, "critic", seen_by_critic(shape).state_dim, policy.critic_layers(), values, 1.0));
   }
   return std::shared_ptr<const FlowModel>(
       new FlowModel(policy.flow, shape, std::move(velocity), std::move(noise), std::move(critic)));
@@ -75,6 +79,7 @@ FlowModel::FlowModel(const FlowPolicyConfig& config, const PolicyShape& shape, M
     : config_(config),
       chunk_(shape.chunk),
       action_dim_(shape.action_dim),
+      columns_(seen_by_actor(shape).state_dim),
       range_(make_action_range(shape.action_low, shape.action_high, shape.chunk)),
       velocity_(std::move(velocity)),
       noise_(std::move(noise)),
@@ -107,8 +112,8 @@ std::int64_t FlowModel::logp_width() const {
 }
 
 FlowNetwork FlowModel::network(const ParamView& actor, const at::Tensor& state) const {
-  return [this, &actor, state](const at::Tensor& x, const at::Tensor& t) {
-    const auto input = at::cat({state, x, embed_time(t)}, 1);
+  return [this, &actor, seen = first_columns(state, columns_)](const at::Tensor& x, const at::Tensor& t) {
+    const auto input = at::cat({seen, x, embed_time(t)}, 1);
     FlowPrediction predicted{velocity_.forward(actor, input), {}, {}};
     if (noise_) predicted.std = flow_noise_std(noise_->forward(actor, input));
     return predicted;

@@ -66,6 +66,8 @@ class FlowModel final : public OnPolicyModel {
 
   FlowPolicyConfig config_;
   std::int64_t chunk_, action_dim_;
+  /// of the state, that the velocity sees
+  std::int64_t columns_;
   ActionRange range_;
   Mlp velocity_;
   std::optional<Mlp> noise_, critic_;

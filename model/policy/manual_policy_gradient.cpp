@@ -29,23 +29,27 @@ MicroResult ManualPolicyGradient::run(const std::vector<ParamView>& params, cons
   const at::NoGradGuard no_grad;
   TORCH_CHECK(params.size() == model_->units().size() && gradients.size() == params.size(), "views of ", params.size(),
               " and gradients of ", gradients.size(), " units; the chain has ", model_->units().size());
-  const auto state = plain_rows(batch.at(rl_keys::kState));
+  const auto state = plain_rows(model_->actor().state(batch));
   const std::int64_t rows = state.size(0);
   const auto work = spares_.borrow(rows, [&] { return std::make_unique<Workspace>(*model_, options_, rows); });
 
-  work->head.forward(params[0], work->actor.forward(params[0], state), plain_rows(batch.at(rl_keys::kAction)));
+  const auto mask = model_->mask(batch);
+  work->head.forward(params[0], work->actor.forward(params[0], state), plain_rows(batch.at(rl_keys::kAction)),
+                     mask.defined() ? plain_rows(mask) : mask);
   auto inputs = policy_gradient_inputs(batch);
   inputs.logp = work->head.logp();
   inputs.entropy = work->head.entropy();
   if (options_.kl_beta == 0) inputs.reference_logp = at::Tensor();
-  if (work->critic) inputs.value = work->critic->forward(params[1], state);
+  const auto critic_state = work->critic ? plain_rows(model_->critic()->state(batch)) : at::Tensor();
+  if (work->critic) inputs.value = work->critic->forward(params[1], critic_state);
   auto result = work->loss.run(inputs, weight);
 
   const auto& d = work->loss.gradients();
   const bool trains_actor = !gradients[0].tensors().empty();
   if (trains_actor)
     work->actor.backward(params[0], state, work->head.backward(d.logp, d.entropy, gradients[0]), &gradients[0]);
-  if (work->critic && !gradients[1].tensors().empty()) work->critic->backward(params[1], state, d.value, &gradients[1]);
+  if (work->critic && !gradients[1].tensors().empty())
+    work->critic->backward(params[1], critic_state, d.value, &gradients[1]);
   return result;
 }
 

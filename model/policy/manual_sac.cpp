@@ -73,7 +73,8 @@ MicroResult ManualSacCritic::run(const std::vector<ParamView>& params, const Bat
   const auto work =
       spares_.borrow(rows, [&] { return std::make_unique<SacWorkspace>(*model_, rows, /*with_targets=*/true); });
 
-  const auto [mean, log_std] = model_->split(work->actor.forward(params[SacModel::kActor], next_state));
+  const auto [mean, log_std] =
+      model_->split(work->actor.forward(params[SacModel::kActor], model_->actor_rows(next_state)));
   const auto sample = sample_squashed(mean, log_std, batch.at(rl_keys::kNextNoise), model_->range());
   const auto subset = batch.find(rl_keys::kSubset);
   const auto next_values =
@@ -125,7 +126,8 @@ MicroResult ManualSacActor::run(const std::vector<ParamView>& params, const Batc
   const auto work =
       spares_.borrow(rows, [&] { return std::make_unique<SacWorkspace>(*model_, rows, /*with_targets=*/false); });
 
-  const auto& outputs = work->actor.forward(params[SacModel::kActor], state);
+  const auto actor_state = model_->actor_rows(state);
+  const auto& outputs = work->actor.forward(params[SacModel::kActor], actor_state);
   const auto [mean, log_std] = model_->split(outputs);
   const auto sample = sample_squashed(mean, log_std, noise, model_->range());
   const auto logp = sample.logp.sum(1, /*keepdim=*/true);
@@ -153,7 +155,7 @@ MicroResult ManualSacActor::run(const std::vector<ParamView>& params, const Batc
       d_action = d_action.defined() ? d_action + part : part.clone();
     }
     const auto d_outputs = output_gradient(outputs, sample, noise, d_action, share * temperature);
-    work->actor.backward(params[SacModel::kActor], state, d_outputs, &gradients[SacModel::kActor]);
+    work->actor.backward(params[SacModel::kActor], actor_state, d_outputs, &gradients[SacModel::kActor]);
   }
   if (model_->temperature_kind() != TemperatureKind::fixed) {
     const double gap = mean_logp + model_->target_entropy();

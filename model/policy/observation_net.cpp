@@ -23,7 +23,7 @@ Result<ObservationNet> ObservationNet::make(const PolicyConfig& policy, const Po
   } else if (shape.state_dim < 1) {
     return Error{Errc::invalid_argument, "policy.kind is mlp; the environment's observation has no vector: use cnn"};
   }
-  return ObservationNet(std::move(images), Mlp(std::move(mlp)), shape.state_dim > 0);
+  return ObservationNet(std::move(images), Mlp(std::move(mlp)), shape.state_dim);
 }
 
 std::vector<ParamSpec> ObservationNet::params() const {
@@ -36,11 +36,19 @@ std::vector<ParamSpec> ObservationNet::params() const {
 }
 
 at::Tensor ObservationNet::forward(const ParamView& view, const Batch& observation) const {
-  if (reads_state_only()) return mlp_.forward(view, observation.at(rl_keys::kState));
+  if (reads_state_only()) return mlp_.forward(view, state(observation));
   std::vector<at::Tensor> features;
   for (const auto& image : images_) features.push_back(image.cnn.forward(view, observation.at(image.key)));
-  if (reads_state_) features.push_back(observation.at(rl_keys::kState).to(features.front().scalar_type()));
+  if (columns_ > 0) features.push_back(state(observation).to(features.front().scalar_type()));
   return mlp_.forward(view, at::cat(features, 1));
+}
+
+at::Tensor ObservationNet::state(const Batch& observation) const {
+  return first_columns(observation.at(rl_keys::kState), columns_);
+}
+
+at::Tensor first_columns(const at::Tensor& state, std::int64_t columns) {
+  return state.size(1) == columns ? state : state.narrow(1, 0, columns);
 }
 
 }  // namespace troupe::model

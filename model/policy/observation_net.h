@@ -23,9 +23,12 @@ class ObservationNet {
   static Result<ObservationNet> make(const PolicyConfig& policy, const PolicyShape& shape, MlpShape mlp);
 
   std::vector<ParamSpec> params() const;
-  /// [N,outputs] f32. `observation` has rl_keys::kState (if state_dim > 0) and, with cnn, the images.
+  /// [N,outputs] f32. `observation` has rl_keys::kState (if state_dim > 0) and, with cnn, the images. Of a state that
+  /// is wider than state_dim the first columns count.
   at::Tensor forward(const ParamView& view, const Batch& observation) const;
-  /// The Mlp, which sees rl_keys::kState alone if reads_state_only().
+  /// Those columns of rl_keys::kState, a view.
+  at::Tensor state(const Batch& observation) const;
+  /// The Mlp, which sees state() alone if reads_state_only().
   const Mlp& mlp() const noexcept { return mlp_; }
   bool reads_state_only() const noexcept { return images_.empty(); }
 
@@ -35,12 +38,15 @@ class ObservationNet {
     std::string key;
     Cnn cnn;
   };
-  ObservationNet(std::vector<ImageCnn> images, Mlp mlp, bool reads_state)
-      : images_(std::move(images)), mlp_(std::move(mlp)), reads_state_(reads_state) {}
+  ObservationNet(std::vector<ImageCnn> images, Mlp mlp, std::int64_t columns)
+      : images_(std::move(images)), mlp_(std::move(mlp)), columns_(columns) {}
 
   std::vector<ImageCnn> images_;
   Mlp mlp_;
-  bool reads_state_;
+  std::int64_t columns_;
 };
+
+/// The first `columns` columns of a state [N,D]: itself where it has no more.
+at::Tensor first_columns(const at::Tensor& state, std::int64_t columns);
 
 }  // namespace troupe::model

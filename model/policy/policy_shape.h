@@ -15,11 +15,17 @@ struct PolicyShape {
     std::int64_t height = 0, width = 0, channels = 3;
     /// f32, metres, 0 for no hit, one channel; else u8
     bool is_depth = false;
+    /// critics alone see it
+    bool is_for_critic = false;
 
     std::int64_t bytes() const { return height * width * channels * (is_depth ? 4 : 1); }
   };
-  /// D, width of the state: all float vectors of the observation, concatenated in order
+  /// D, width of the state: the vectors that the actor reads, those that critics read too, and the action mask
   std::int64_t state_dim = 0;
+  /// columns of it that critics alone read
+  std::int64_t critic_dim = 0;
+  /// C, the last columns: 1 for each choice that is allowed, else 0; 0: all are
+  std::int64_t mask_dim = 0;
   /// cameras in the order of the environment's spec, each [H,W,C]
   std::vector<Image> images;
   /// number of discrete actions; 0: actions are continuous
@@ -33,5 +39,19 @@ struct PolicyShape {
   /// control steps of the longest episode, which aggregation trajectory needs; 0: unknown
   std::int64_t max_episode_steps = 0;
 };
+
+/// What of it an actor's network sees: the first columns of the state, and its images.
+inline PolicyShape seen_by_actor(PolicyShape shape) {
+  shape.state_dim -= shape.critic_dim + shape.mask_dim;
+  shape.critic_dim = shape.mask_dim = 0;
+  std::erase_if(shape.images, [](const PolicyShape::Image& image) { return image.is_for_critic; });
+  return shape;
+}
+/// The same of a critic's: all but the mask.
+inline PolicyShape seen_by_critic(PolicyShape shape) {
+  shape.state_dim -= shape.mask_dim;
+  shape.critic_dim = shape.mask_dim = 0;
+  return shape;
+}
 
 }  // namespace troupe::model

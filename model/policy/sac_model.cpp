@@ -21,6 +21,7 @@ MlpShape make_fan_in_shape(const PolicyConfig& policy, std::string prefix, std::
 /// One network per critic, whose state is the observation's with the action behind it.
 Result<std::vector<ObservationNet>> make_critics(const PolicyConfig& policy, const SacConfig& sac, PolicyShape shape,
                                                  const std::string& prefix) {
+  shape = seen_by_critic(std::move(shape));
   shape.state_dim += shape.chunk * shape.action_dim;
   std::vector<ObservationNet> nets;
   for (std::int64_t i = 0; i < sac.critics; ++i) {
@@ -62,8 +63,9 @@ Result<void> check(const PolicyConfig& policy, const SacConfig& sac, const Polic
 Result<std::shared_ptr<const SacModel>> SacModel::make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                        const PolicyShape& shape) {
   TROUPE_TRY(check(policy, algorithm.sac, shape));
-  auto actor = ObservationNet::make(
-      policy, shape, make_fan_in_shape(policy, "actor", policy.hidden, 2 * shape.chunk * shape.action_dim));
+  auto actor =
+      ObservationNet::make(policy, seen_by_actor(shape),
+                           make_fan_in_shape(policy, "actor", policy.hidden, 2 * shape.chunk * shape.action_dim));
   if (!actor) return actor.error();
   auto online = make_critics(policy, algorithm.sac, shape, "critic");
   if (!online) return online.error();
@@ -113,6 +115,10 @@ SacModel::Distribution SacModel::distribution(const ParamView& actor, const Batc
 SquashedAction SacModel::sample(const ParamView& actor, const Batch& observation, const at::Tensor& noise) const {
   const auto [mean, log_std] = distribution(actor, observation);
   return sample_squashed(mean, log_std, noise, range_);
+}
+
+at::Tensor SacModel::actor_rows(const at::Tensor& state) const {
+  return first_columns(state, actor_.mlp().shape().inputs).contiguous();
 }
 
 Batch SacModel::critic_input(const Batch& observation, const at::Tensor& action) const {

@@ -71,6 +71,8 @@ class SacModel {
   const ObservationNet& actor_net() const noexcept { return actor_; }
   const std::vector<ObservationNet>& online_nets() const noexcept { return online_; }
   const std::vector<ObservationNet>& target_nets() const noexcept { return target_; }
+  /// The columns of a state [N,D] that the actor reads, contiguous.
+  at::Tensor actor_rows(const at::Tensor& state) const;
   /// What a Q network reads: the state with the action behind it, and the images.
   Batch critic_input(const Batch& observation, const at::Tensor& action) const;
   /// The observation behind the keys rl_keys::kNextState and kNextImagePrefix of a batch of transitions.

@@ -1,4 +1,4 @@
-// `troupe env`, and jobs whose environment only simulators can make.
+// `troupe env`, and jobs whose environment only simulators can make; it masks actions, and tells critics more.
 #include "tests/app/rl_fixture.h"
 
 namespace troupe::app {
@@ -47,7 +47,8 @@ TEST_F(EnvCommandTest, ADescriptionSaysWhatIsObservedAndTaken) {
   expect_end(troupe({"env", "describe", "CartPole-v1"}), 0,
              {"state  f32 [4], any", "one of 2 choices", "500 at most, 50 a second", "mean return 475", "digest    "});
   const ProgramEnd pixel = troupe({"env", "describe", "arm7/lift-v1", "profile=pixel", "env.options.image_size=48"});
-  expect_end(pixel, 0, {"rgb.front    u8 [48, 48, 3], 0 to 255", "8 numbers, -1 to 1", "success   is told"});
+  expect_end(pixel, 0,
+             {"rgb.front    u8 [48, 48, 3], 0 to 255", "8 numbers, -1 to 1 (0.10 rad, gripper)", "success   is told"});
   const ProgramEnd json =
       troupe({"env", "describe", "CartPole-v1", "max_episode_steps=9", "--json", "--out", "c.json"});
   EXPECT_EQ(nlohmann::json::parse(json.out).at("max_steps"), 9);
@@ -66,19 +67,23 @@ TEST_F(EnvCommandTest, AnEnvironmentThatOnlySimulatorsCanMakeIsPlannedTrainedAnd
   ASSERT_TRUE(succeeded(far({"env", "describe", "far-v1", "--out", "far.json"})));
   expect_end(far(far_job("plan", {kSpec})), 0, {"OK"});
   ASSERT_TRUE(succeeded(far(far_job("run", {kSpec, "training.steps=2"}))));
+  expect_end(far({"env", "describe", "far-v1"}), 0,
+             {"allowed  u8 [3], any, action_mask", "seed     f64 [], any, critic"});
   EXPECT_EQ(text_of(dir_ / "runs/latest/env_spec.json"), text_of(dir_ / "far.json"));
   EXPECT_EQ(text_of(dir_ / "runs/latest/checkpoints/latest/env_spec.json"), text_of(dir_ / "far.json"));
   // what the run keeps counts: the file is not needed any more
   ASSERT_TRUE(succeeded(far(far_job("run", {"training.steps=4", "--resume", "auto"}))));
+  for (const auto& [step, lost] : curve("runs", "env/lost_rows")) EXPECT_EQ(lost, 0) << "a masked action was taken";
+  EXPECT_EQ(curve("runs", "env/lost_rows").size(), 4U);
   expect_end(far({"verify", "--run-root", "runs"}), 0, {"committed step 4", "lost 0"});
   expect_end(far({"export", "runs/latest", "--out", "policy"}), 0, {"exported"});
 }
 
 TEST_F(EnvCommandTest, ASimulatorOfAnotherEnvironmentIsRefusedWithWhatDiffers) {
-  ASSERT_TRUE(succeeded(far({"env", "describe", "far-v1", "--out", "far.json"})));
-  const ProgramEnd end = far(far_job("run", {kSpec, "training.steps=2"}), {{"FAR_ENV_SIZE", "5"}});
+  ASSERT_TRUE(succeeded(far({"env", "describe", "far-v1", "--out", "far.json"}, {{"FAR_ENV_SIZE", "5"}})));
+  const ProgramEnd end = far(far_job("run", {kSpec, "training.steps=2"}));
   EXPECT_EQ(end.exit_code, 4) << end.text();
-  EXPECT_THAT(end.text(), HasSubstr("far-v1: observation[0].shape[0] is 5, the run's env_spec.json has 3"));
+  EXPECT_THAT(end.text(), HasSubstr("far-v1: observation[0].shape[0] is 3, the run's env_spec.json has 5"));
 }
 
 TEST_F(EnvCommandTest, ARunThatGoesOnRefusesAnotherDescription) {

@@ -39,21 +39,8 @@ TEST_P(EnvContractTest, ItsSpecIsComplete) {
   const SoloEnv env(id());
   const EnvSpec& spec = env.spec();
   EXPECT_EQ(spec.id, id());
-  ASSERT_FALSE(spec.observation.empty());
-  for (const EnvField& field : spec.observation) {
-    EXPECT_FALSE(field.name.empty());
-    EXPECT_GT(field.numel(), 0) << field.name;
-    EXPECT_LE(field.low, field.high) << field.name;
-  }
-  EXPECT_GE(spec.max_steps, 0);
-  EXPECT_GE(spec.control_hz, 0);
-  EXPECT_GE(spec.frame_skip, 1);
-  if (spec.action.is_discrete()) {
-    EXPECT_EQ(spec.action.size, 1);
-  } else {
-    EXPECT_EQ(spec.action.low.size(), static_cast<std::size_t>(spec.action.size));
-    EXPECT_EQ(spec.action.high.size(), static_cast<std::size_t>(spec.action.size));
-  }
+  const auto checked = check_env_spec(spec);
+  EXPECT_TRUE(checked) << checked.error().message();
 }
 
 TEST_P(EnvContractTest, SameSeedAndActionsGiveTheSameBits) {

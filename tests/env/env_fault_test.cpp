@@ -125,5 +125,61 @@ TEST(EnvLossTest, ALostRowCannotBeDrawn) {
   EXPECT_EQ(pool->render(0, "front", {}).error().code(), Errc::failed_precondition);
 }
 
+/// What it allows at an observation is said by the number of the step: nothing after `barren` of them.
+class MaskedEnv final : public Env {
+ public:
+  static inline int barren = 1;
+  static inline bool ends_there = false;
+  static EnvSpec make_spec() {
+    EnvSpec spec;
+    spec.id = "masked-test-v1";
+    spec.observation = {{.name = "state", .shape = {1}},
+                        {.name = "allowed", .shape = {2}, .dtype = EnvDType::u8, .reader = EnvReader::action_mask}};
+    spec.action.choices = 2;
+    return spec;
+  }
+  explicit MaskedEnv(EnvSpec spec) : spec_(std::move(spec)) {}
+  const EnvSpec& spec() const noexcept override { return spec_; }
+  Result<void> reset(std::uint64_t, StepSlot out) override {
+    step_ = 0;
+    show(out);
+    return {};
+  }
+  Result<void> step(std::span<const float>, StepSlot out) override {
+    ++step_;
+    *out.reward = 1;
+    *out.terminated = ends_there && step_ == barren;
+    show(out);
+    return {};
+  }
+
+ private:
+  void show(const StepSlot& out) const {
+    out.field<float>(0, 1)[0] = static_cast<float>(step_);
+    const auto allowed = out.field<std::uint8_t>(1, 2);
+    allowed[0] = 0;
+    allowed[1] = step_ == barren ? 0 : 1;
+  }
+  EnvSpec spec_;
+  int step_ = 0;
+};
+
+TEST(ActionMaskTest, AnObservationThatAllowsNothingLosesItsRow) {
+  MaskedEnv::ends_there = false;
+  auto pool = begun_pool(make_simple_env_factory<MaskedEnv>("masked-test-v1", {}).value(), {.num_envs = 1});
+  const auto lost = pool->step(0, std::vector<float>{1}).value();
+  EXPECT_EQ(lost.view().lost()[0], 1);
+  EXPECT_EQ(lost.view().valid()[0], 0);
+  EXPECT_EQ(pool->counters().lost, 1);
+}
+
+TEST(ActionMaskTest, TheLastObservationOfAnEpisodeNeedAllowNothing) {
+  MaskedEnv::ends_there = true;
+  auto pool = begun_pool(make_simple_env_factory<MaskedEnv>("masked-test-v1", {}).value(), {.num_envs = 1});
+  const auto over = pool->step(0, std::vector<float>{1}).value();
+  EXPECT_EQ(over.view().lost()[0], 0);
+  EXPECT_EQ(over.view().terminated()[0], 1);
+}
+
 }  // namespace
 }  // namespace troupe::testing

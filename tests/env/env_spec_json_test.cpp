@@ -25,7 +25,8 @@ EnvSpec full_spec() {
   spec.observation = {
       {.name = "state", .shape = {3}, .low = -0.1, .high = kInfinity, .unit = "m", .dtype = EnvDType::f64},
       {.name = "rgb.front", .shape = {4, 6, 3}, .low = 0, .high = 255, .dtype = EnvDType::u8},
-      {.name = "clock", .shape = {}}};
+      {.name = "clock", .shape = {}, .reader = EnvReader::critic, .normalise = false},
+      {.name = "task", .shape = {32}, .dtype = EnvDType::u8, .reader = EnvReader::text}};
   spec.action = {
       .choices = 0, .size = 2, .low = {-0.1F, -std::numeric_limits<float>::infinity()}, .high = {0.1F, 3e38F}};
   spec.info = {"x_position"};
@@ -59,8 +60,10 @@ TEST(EnvSpecJsonTest, EveryFieldComesBack) {
   const EnvSpec spec = full_spec();
   const EnvSpec back = parse_env_spec(env_spec_json(spec), "text").value();
   EXPECT_EQ(back.id, spec.id);
-  ASSERT_EQ(back.observation.size(), 3U);
-  for (std::size_t i = 0; i < 3; ++i) {
+  ASSERT_EQ(back.observation.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(back.observation[i].reader, spec.observation[i].reader);
+    EXPECT_EQ(back.observation[i].normalise, spec.observation[i].normalise);
     EXPECT_EQ(back.observation[i].name, spec.observation[i].name);
     EXPECT_EQ(back.observation[i].shape, spec.observation[i].shape);
     EXPECT_EQ(back.observation[i].low, spec.observation[i].low);
@@ -99,7 +102,9 @@ TEST(EnvSpecJsonTest, TheBytesAreFixed) {
       "      ],\n"
       "      \"low\": \"-inf\",\n"
       "      \"high\": 0.5,\n"
-      "      \"unit\": \"\"\n"
+      "      \"unit\": \"\",\n"
+      "      \"reader\": \"policy\",\n"
+      "      \"normalise\": true\n"
       "    }\n"
       "  ],\n"
       "  \"action\": {\n"
@@ -158,7 +163,7 @@ TEST(EnvSpecJsonTest, AValueOfAnotherTypeIsRefusedAtItsKey) {
   EXPECT_THAT(error_of(changed("\"has_success\": true", "\"has_success\": 1")), HasSubstr("has_success: a number"));
   EXPECT_THAT(error_of(changed("\"low\": 0.0", "\"low\": \"none\"")), HasSubstr("observation[1].low: \"none\""));
   EXPECT_THAT(error_of(changed("\"x_position\"", "7")), HasSubstr("info[0]: a number in the place of a text"));
-  EXPECT_THAT(error_of(changed("\"-inf\"", "1e39")), HasSubstr("action.low[1]: 1e+39, which is no f32"));
+  EXPECT_THAT(error_of(changed("-0.10000000149011612", "1e39")), HasSubstr("action.low[0]: 1e+39, which is no f32"));
   EXPECT_THAT(error_of("[]"), HasSubstr("an object"));
 }
 
@@ -182,6 +187,29 @@ TEST(EnvSpecJsonTest, WhatContradictsItselfIsRefused) {
   EXPECT_THAT(error_of(changed("\"choices\": 0", "\"choices\": 4")), HasSubstr("action.size is 2"));
   EXPECT_THAT(error_of(changed("\"frame_skip\": 5", "\"frame_skip\": 0")), HasSubstr("frame_skip is 0"));
   EXPECT_THAT(error_of(changed("\"wrist\"", "\"front\"")), HasSubstr("cameras[1]"));
+}
+
+TEST(EnvSpecJsonTest, WhatAFieldsReaderCannotReadIsRefused) {
+  EXPECT_THAT(error_of(changed("\"reader\": \"critic\"", "\"reader\": \"actor\"")),
+              HasSubstr("observation[2].reader: 'actor'; wanted policy, critic, action_mask, text"));
+  EXPECT_THAT(error_of(changed("\"reader\": \"critic\"", "\"reader\": \"text\"")),
+              HasSubstr("observation[2].reader is text, which wants u8 [longest text]; the field is f32 []"));
+  EXPECT_THAT(error_of(changed("\"reader\": \"critic\"", "\"reader\": \"action_mask\"")),
+              HasSubstr("actions of numbers have no choices"));
+  EnvSpec spec;
+  spec.id = "a";
+  spec.action.choices = 3;
+  const EnvField state{.name = "state", .shape = {4}},
+      mask{.name = "mask", .shape = {3}, .dtype = EnvDType::u8, .reader = EnvReader::action_mask};
+  spec.observation = {state, mask};
+  EXPECT_TRUE(check_env_spec(spec));
+  spec.observation[1].shape = {4};
+  EXPECT_THAT(check_env_spec(spec).error().message(), HasSubstr("wants u8 or f32 [3], one for each choice"));
+  spec.observation = {state, mask, mask};
+  spec.observation[2].name = "other";
+  EXPECT_THAT(check_env_spec(spec).error().message(), HasSubstr("more than one action_mask"));
+  spec.observation = {mask};
+  EXPECT_THAT(check_env_spec(spec).error().message(), HasSubstr("no field that the policy reads"));
 }
 
 TEST(EnvSpecJsonTest, TheFirstDifferenceIsNamedWithBothValues) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 
@@ -68,11 +69,14 @@ Result<NormaliserState> decode_normaliser(std::string_view text) {
   return NormaliserState{Moments(all.first(first)), Moments(all.subspan(first))};
 }
 
-StateScale::StateScale(const Moments& observed, double clip) : clip_(static_cast<float>(clip)) {
+StateScale::StateScale(const Moments& observed, double clip, std::span<const std::uint8_t> normalised) {
+  TROUPE_CHECK(observed.dim() == 0 || observed.dim() == normalised.size(), "statistics are those of the state");
   // Nothing was seen yet: clip alone, as a mean of 0 and a deviation of 1 would.
   for (std::size_t i = 0; i < observed.dim(); ++i) {
-    mean_.push_back(static_cast<float>(observed.mean(i)));
-    inverse_.push_back(static_cast<float>(1.0 / std::sqrt(observed.variance(i) + 1e-8)));
+    const bool scales = normalised[i] != 0;
+    mean_.push_back(scales ? static_cast<float>(observed.mean(i)) : 0);
+    inverse_.push_back(scales ? static_cast<float>(1.0 / std::sqrt(observed.variance(i) + 1e-8)) : 1);
+    clip_.push_back(scales ? static_cast<float>(clip) : std::numeric_limits<float>::infinity());
   }
 }
 
@@ -80,7 +84,8 @@ void StateScale::apply(std::span<float> rows) const {
   const std::size_t d = mean_.size();
   if (d == 0) return;
   for (std::size_t r = 0; r < rows.size(); r += d) {
-    for (std::size_t i = 0; i < d; ++i) rows[r + i] = std::clamp((rows[r + i] - mean_[i]) * inverse_[i], -clip_, clip_);
+    for (std::size_t i = 0; i < d; ++i)
+      rows[r + i] = std::clamp((rows[r + i] - mean_[i]) * inverse_[i], -clip_[i], clip_[i]);
   }
 }
 

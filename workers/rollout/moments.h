@@ -63,14 +63,14 @@ class StateScale {
  public:
   /// Without statistics apply() changes nothing.
   StateScale() = default;
-  /// `clip` is rollout.clip_obs. Before anything was counted mean is 0 and variance 1: the clip alone acts.
-  StateScale(const Moments& observed, double clip);
+  /// `clip` is rollout.clip_obs. Before anything was counted mean is 0 and variance 1: the clip alone acts. Columns
+  /// whose `normalised` (ObservationParts) is 0 stay as they are.
+  StateScale(const Moments& observed, double clip, std::span<const std::uint8_t> normalised);
   /// [rows, D], any number of rows.
   void apply(std::span<float> rows) const;
 
  private:
-  std::vector<float> mean_, inverse_;
-  float clip_ = 0;
+  std::vector<float> mean_, inverse_, clip_;
 };
 
 }  // namespace troupe::workers

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,21 +15,26 @@ namespace troupe::workers {
 ///     f32, f64 scalar or vector   concatenated in order into the state [D], as f32
 ///     u8 [H,W,C]                  an image, u8
 ///     f32 [H,W]                   a depth image, f32, C = 1
-/// Actions come in chunks of env.chunk. Errors: invalid_argument, naming the field, for any other one (labels, u8
-/// [H,W]): choose another env.profile or leave it out by env.options.
+/// Of the state's columns those of EnvReader::critic come behind those of EnvReader::policy, and the action mask (1
+/// where allowed, else 0) is last. Text is not seen. Actions come in chunks of env.chunk. Errors: invalid_argument,
+/// naming the field, for any other one (labels, u8 [H,W]): choose another env.profile or leave it out by env.options.
 Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env);
 
 /// Which fields of an observation become what, in the order of EnvSpec::observation. Of a spec that policy_shape_of
 /// takes.
 struct ObservationParts {
+  /// A field that becomes columns of the state.
   struct Vector {
     /// Index into EnvSpec::observation.
     std::size_t field = 0;
     /// First column of the state.
     std::int64_t column = 0;
-    /// Columns; f64 is rounded to f32.
     std::int64_t numel = 0;
     EnvDType dtype = EnvDType::f32;
+    EnvReader reader = EnvReader::policy;
+
+    /// One row of the field as columns of a row of the state: f64 is rounded to f32, of a mask what is not 0 is 1.
+    void write(const std::byte* row, float* state) const;
   };
   /// An image field; its index here is its index in PolicyShape::images.
   struct Image {
@@ -39,6 +45,8 @@ struct ObservationParts {
   std::vector<Vector> vectors;
   /// As PolicyShape::images.
   std::vector<Image> images;
+  /// [D]: 0 where rollout.normalize_obs leaves a column as it is.
+  std::vector<std::uint8_t> normalised;
 };
 /// Fields that policy_shape_of refuses are left out.
 ObservationParts observation_parts(const EnvSpec& spec);

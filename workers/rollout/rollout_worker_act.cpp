@@ -21,8 +21,9 @@ BlockView RolloutWorker::view_of(const Block& block) const {
 const StateScale& RolloutWorker::scale_of(const PublishedWeightsPtr& weights) {
   if (scaled_ != weights) {
     scaled_ = weights;
-    scale_ =
-        job_.rollout.normalize_obs ? StateScale(weights->normaliser.observed, job_.rollout.clip_obs) : StateScale();
+    scale_ = job_.rollout.normalize_obs
+                 ? StateScale(weights->normaliser.observed, job_.rollout.clip_obs, observation_parts(spec_).normalised)
+                 : StateScale();
   }
   return scale_;
 }

@@ -50,14 +50,8 @@ void TrajectoryWriter::begin(TrajectoryView item, std::int64_t round, std::int64
 void TrajectoryWriter::gather(std::span<const std::int64_t> offsets, const BlockView& from, std::int64_t row,
                               float* state) const {
   for (const auto& part : parts_.vectors) {
-    float* const to = state + part.column;
-    if (part.dtype == EnvDType::f32) {
-      const float* const source = from.at<float>(offsets[part.field]) + row * part.numel;
-      std::copy(source, source + part.numel, to);
-    } else {
-      const double* const source = from.at<double>(offsets[part.field]) + row * part.numel;
-      for (std::int64_t i = 0; i < part.numel; ++i) to[i] = static_cast<float>(source[i]);
-    }
+    const std::int64_t bytes = part.numel * env_dtype_bytes(part.dtype);
+    part.write(from.at<std::byte>(offsets[part.field]) + row * bytes, state);
   }
 }
 

@@ -228,6 +228,25 @@ TEST(Arm7EnvTest, TheToolOfLiberoIsARotationVectorDownwards) {
   EXPECT_NEAR(tool[5], 0, 0.1F);
 }
 
+TEST(Arm7EnvTest, AnInstructionIsToldAtEveryObservationWhereItIsAskedFor) {
+  SoloArm7 env("lift", 12, {.options = {{"instruction", "true"}}}), plain("lift", 12);
+  const std::size_t field = env.field_of("instruction");
+  ASSERT_EQ(field, 0U) << "in the order of names";
+  const auto told = [&] {
+    std::string text;
+    for (const float byte : env.floats(field)) text += static_cast<char>(byte);
+    return text;
+  };
+  std::string wanted = arm7_instruction(Arm7Task::lift, make_arm7_episode(Arm7Task::lift, 12));
+  wanted.resize(64);
+  EXPECT_EQ(told(), wanted);
+  env.step(env.still()).value();
+  plain.step(plain.still()).value();
+  EXPECT_EQ(told(), wanted);
+  EXPECT_EQ(env.floats(1), plain.floats(0));
+  EXPECT_EQ(env.arm().state_hash(), plain.arm().state_hash());
+}
+
 TEST(Arm7EnvTest, TheInstructionIsThatOfTheEpisode) {
   SoloArm7 env("lift", 12);
   EXPECT_EQ(env.arm().instruction(), arm7_instruction(Arm7Task::lift, make_arm7_episode(Arm7Task::lift, 12)));

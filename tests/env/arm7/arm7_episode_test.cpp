@@ -74,6 +74,7 @@ TEST(Arm7EpisodeTest, EveryTaskHasEightInstructions) {
     std::set<std::string> texts;
     for (std::uint32_t phrase = 0; phrase < kArm7Phrases; ++phrase)
       texts.insert(arm7_instruction(task, {.phrase = phrase}));
+    for (const std::string& text : texts) EXPECT_LE(text.size(), 64U - 6) << "room for the longest colour";
     EXPECT_EQ(texts.size(), kArm7Phrases) << enum_name(task);
   }
 }

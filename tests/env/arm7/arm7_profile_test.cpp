@@ -31,6 +31,14 @@ TEST(Arm7ProfileTest, TheStateIsTheDefaultAndHasEachTasksLength) {
   EXPECT_FALSE(spec_of(Arm7Task::lift).observes_on_demand);
 }
 
+TEST(Arm7ProfileTest, AnInstructionIsAFieldOfTextInTheOrderOfNames) {
+  const EnvSpec spec = spec_of(Arm7Task::lift, {.profile = "pixel", .options = {{"instruction", "true"}}});
+  expect_fields(spec,
+                {{"depth.front", {84, 84}}, {"instruction", {64}}, {"proprio", {25}}, {"rgb.front", {84, 84, 3}}});
+  EXPECT_EQ(spec.observation[1].reader, EnvReader::text);
+  EXPECT_TRUE(check_env_spec(spec));
+}
+
 TEST(Arm7ProfileTest, EpisodesHaveEachTasksLength) {
   EXPECT_EQ(spec_of(Arm7Task::reach).max_steps, 50);
   EXPECT_EQ(spec_of(Arm7Task::push).max_steps, 80);

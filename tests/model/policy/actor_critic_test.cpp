@@ -216,5 +216,45 @@ TEST(ActorCriticErrorsTest, AnImageTooSmallForTheConvolutionsIsRefused) {
   expect_refused(job, "policy.cnn_channels");
 }
 
+/// Columns of the state: four of the actor, two of critics alone, five of the mask.
+struct ReaderTest : ::testing::Test {
+  PolicyCase job = testing::masked_case();
+  std::shared_ptr<const PolicyNet> net = testing::make_net(job);
+  std::vector<ParamView> params = testing::start_parameters(net->units(), 21, 0.5);
+  UnitViews views = testing::by_name(net->units(), params);
+  Batch observation = testing::draw_observation(job.shape, 40, 4);
+  std::vector<std::uint64_t> keys = testing::row_keys(40);
+  at::Tensor columns(std::int64_t first, std::int64_t count) {
+    return observation[rl_keys::kState].narrow(1, first, count);
+  }
+};
+
+TEST_F(ReaderTest, OnlyAllowedActionsAreTaken) {
+  for (const bool deterministic : {false, true}) {
+    const auto acted = net->act(views, {observation, 8, keys, deterministic});
+    EXPECT_TRUE(columns(6, 5).gather(1, acted.action.to(at::kLong)).eq(1).all().item<bool>());
+    auto batch = observation;
+    batch[rl_keys::kAction] = acted.action;
+    testing::expect_near(net->logp(views, batch), acted.logp, 1e-5, "logp()");
+  }
+}
+
+TEST_F(ReaderTest, TheActorSeesNeitherTheCriticsColumnsNorTheMask) {
+  const auto before = net->act(views, {observation, 8, keys, false});
+  columns(4, 2).fill_(7);
+  const auto after = net->act(views, {observation, 8, keys, false});
+  EXPECT_TRUE(after.action.equal(before.action));
+  EXPECT_TRUE(after.logp.equal(before.logp));
+  EXPECT_FALSE(after.value.equal(before.value)) << "the critic does";
+  columns(6, 5).fill_(1);
+  EXPECT_TRUE(net->value(views, observation).equal(after.value)) << "of the mask nobody";
+}
+
+TEST_F(ReaderTest, AMaskIsOfOneAction) {
+  job.shape.chunk = 2;
+  const auto refused = make_actor_critic_net(job.policy, job.algorithm, job.shape);
+  EXPECT_NE(refused.error().message().find("env.chunk is 2"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace troupe::model

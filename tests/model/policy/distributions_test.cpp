@@ -121,6 +121,69 @@ TEST(CategoricalTest, ASampleIsTheFirstChoiceWhoseCumulativeProbabilityExceedsTh
   }
 }
 
+/// Logits of five choices of which 1 and 3 are allowed, as a network gives them, and those two alone.
+struct MaskedChoices {
+  at::Tensor logits = row({3.0f, 0.5f, 40.0f, -1.0f, 0.1f}), mask = row({0.0f, 1.0f, 0.0f, 1.0f, 0.0f});
+  at::Tensor few = row({0.5f, -1.0f});
+  at::Tensor log_probs() const { return categorical_log_probs(masked_logits(logits, mask), 5); }
+};
+
+TEST(MaskedCategoricalTest, DensityAndEntropyAreThoseOfTheAllowedChoicesAlone) {
+  const MaskedChoices five;
+  const auto log_probs = five.log_probs(), few = categorical_log_probs(five.few, 2);
+  for (const auto& [choice, place] : {std::pair{1, 0}, {3, 1}}) {
+    EXPECT_EQ(number(categorical_logp(log_probs, row({static_cast<float>(choice)}), true)),
+              number(categorical_logp(few, row({static_cast<float>(place)}))));
+  }
+  const double p = 1 / (1 + std::exp(-1.5)), q = 1 - p;
+  EXPECT_NEAR(number(categorical_logp(log_probs, row({1.0f}), true)), std::log(p), 1e-6);
+  EXPECT_NEAR(number(categorical_entropy(log_probs)), -(p * std::log(p) + q * std::log(q)), 1e-6);
+  for (const float masked : {0.0f, 2.0f, 4.0f}) {
+    EXPECT_EQ(number(categorical_logp(log_probs, row({masked}), true)), -std::numeric_limits<double>::infinity());
+    EXPECT_EQ(number(log_probs.exp().select(-1, static_cast<std::int64_t>(masked))), 0);
+  }
+}
+
+TEST(MaskedCategoricalTest, AMaskedChoiceIsNeverDrawn) {
+  constexpr std::int64_t kDraws = 1'000'000;
+  const MaskedChoices five;
+  const auto log_probs = five.log_probs();
+  const auto drawn =
+      categorical_sample(log_probs.expand({kDraws, 1, 5}), keyed_uniforms(7, keys_from(1, kDraws), 1), true);
+  const auto counts = at::bincount(drawn.flatten().to(at::kLong), {}, 5);
+  EXPECT_EQ(counts[0].item<std::int64_t>() + counts[2].item<std::int64_t>() + counts[4].item<std::int64_t>(), 0);
+  EXPECT_NEAR(counts[1].item<double>() / kDraws, 1 / (1 + std::exp(-1.5)), 0.002);
+  EXPECT_EQ(categorical_mode(log_probs).item<float>(), 1) << "though another has the largest logit";
+}
+
+TEST(MaskedCategoricalTest, RoundingAndTheEndsOfTheIntervalDrawAllowedChoices) {
+  const MaskedChoices five;
+  const auto log_probs = five.log_probs();
+  EXPECT_EQ(categorical_sample(log_probs, row({0.0f}), true).item<float>(), 1);
+  EXPECT_EQ(categorical_sample(log_probs, row({0.99999994f}), true).item<float>(), 3);
+  // the probabilities add up to less than the draw
+  EXPECT_EQ(categorical_sample(log_probs - 1e-3, row({0.9999f}), true).item<float>(), 3);
+}
+
+TEST(MaskedCategoricalTest, ARowThatAllowsNothingIsTakenForOneWithoutAMask) {
+  const auto logits = row({1.0f, 2.0f, 3.0f});
+  EXPECT_TRUE(masked_logits(logits, at::zeros_like(logits)).equal(logits));
+}
+
+TEST(MaskedCategoricalTest, GradientsAreFiniteAndDoNotReachMaskedLogits) {
+  const MaskedChoices five;
+  auto logits = five.logits.clone().requires_grad_(true), few = five.few.clone().requires_grad_(true);
+  const auto of = [](const at::Tensor& log_probs, float action) {
+    return (2 * categorical_logp(log_probs, row({action}), true) + 3 * categorical_entropy(log_probs)).sum();
+  };
+  const auto found =
+      torch::autograd::grad({of(categorical_log_probs(masked_logits(logits, five.mask), 5), 3)}, {logits});
+  const auto alone = torch::autograd::grad({of(categorical_log_probs(few, 2), 1)}, {few});
+  EXPECT_TRUE(found[0].isfinite().all().item<bool>());
+  testing::expect_near(found[0], row({0.0f, alone[0][0][0].item<float>(), 0.0f, alone[0][0][1].item<float>(), 0.0f}),
+                       1e-7, "gradient");
+}
+
 TEST(CategoricalTest, FrequenciesAreTheProbabilities) {
   const auto p = at::tensor({0.1f, 0.6f, 0.3f});
   const auto uniform = keyed_uniforms(11, keys_from(5, 20000), 1);

@@ -40,6 +40,12 @@ std::vector<ExplicitCase> cases() {
   add("GaussianScaled", continuous, plain, 64, true);
   add("Categorical", discrete, plain);
   add("CategoricalScaled", discrete, plain, 33, true);
+  const auto masked = testing::masked_case();
+  add("Masked", masked, plain);
+  add(
+      "MaskedEntropyBonus", masked, [&](PolicyCase& c) { gradient(c).entropy_bonus = 0.05; }, 33, true);
+  add("MaskedGrpo", masked, [](PolicyCase& c) { c.algorithm.name = Algorithm::grpo; });
+  add("CriticSeesMore", continuous, [](PolicyCase& c) { c.shape.critic_dim = 5; });
   add("Relu", continuous, [](PolicyCase& c) { c.policy.activation = Activation::relu; });
   add("OneLinearLayer", continuous, [](PolicyCase& c) { c.policy.hidden.clear(); });
   add("ThreeLayersOtherCritic", continuous, [](PolicyCase& c) {

@@ -92,6 +92,15 @@ inline PolicyCase discrete_case(std::int64_t choices = 3) {
   return c;
 }
 
+/// One of five actions, some of which an observation does not allow; critics see two numbers that the actor does not.
+inline PolicyCase masked_case() {
+  auto c = discrete_case(5);
+  c.shape.critic_dim = 2;
+  c.shape.mask_dim = 5;
+  c.shape.state_dim = 4 + c.shape.critic_dim + c.shape.mask_dim;
+  return c;
+}
+
 inline std::shared_ptr<const PolicyNet> make_net(const PolicyCase& c) {
   auto net = make_actor_critic_net(c.policy, c.algorithm, c.shape);
   EXPECT_TRUE(net) << (net ? "" : net.error().to_string());
@@ -109,6 +118,12 @@ inline Batch draw_observation(const PolicyShape& shape, std::int64_t rows, std::
   const auto generator = at::detail::createCPUGenerator(seed);
   Batch batch;
   if (shape.state_dim > 0) batch[rl_keys::kState] = at::randn({rows, shape.state_dim}, generator, at::kFloat);
+  if (shape.mask_dim > 0) {
+    auto mask = batch[rl_keys::kState].narrow(1, shape.state_dim - shape.mask_dim, shape.mask_dim);
+    mask.copy_(mask > 0);
+    // rows that allow one action are among them, rows that allow none are not
+    mask.select(1, rows % shape.mask_dim).fill_(1);
+  }
   for (const auto& image : shape.images) {
     const std::vector<std::int64_t> sizes{rows, image.height, image.width, image.channels};
     batch[rl_keys::kImagePrefix + image.name] =

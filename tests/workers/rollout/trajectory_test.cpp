@@ -155,11 +155,54 @@ TEST(StateScaleTest, CentresScalesAndClips) {
   Moments moments(1);
   moments.add(std::vector<float>{1, 3});  // mean 2, deviation 1
   std::vector<float> values{2, 3.5f, 100, -100};
-  StateScale(moments, 5).apply(values);
+  StateScale(moments, 5, std::vector<std::uint8_t>{1}).apply(values);
   EXPECT_FLOAT_EQ(values[0], 0);
   EXPECT_FLOAT_EQ(values[1], 1.5f);
   EXPECT_EQ(values[2], 5);
   EXPECT_EQ(values[3], -5);
+}
+
+TEST(StateScaleTest, ColumnsThatAreNotNormalisedStayAsTheyAre) {
+  Moments moments(2);
+  moments.add(std::vector<float>{1, 1, 3, 3});
+  std::vector<float> values{3, 3, 100, 100};
+  StateScale(moments, 5, std::vector<std::uint8_t>{1, 0}).apply(values);
+  EXPECT_THAT(values, ElementsAre(1, 3, 5, 100));
+}
+
+/// An environment with a field for each reader, those of critics and the mask before the policy's.
+EnvSpec readers_spec() {
+  EnvSpec spec;
+  spec.id = "readers-test-v1";
+  spec.observation = {{.name = "allowed", .shape = {2}, .dtype = EnvDType::u8, .reader = EnvReader::action_mask},
+                      {.name = "secret", .shape = {2}, .dtype = EnvDType::f64, .reader = EnvReader::critic},
+                      {.name = "order", .shape = {8}, .dtype = EnvDType::u8, .reader = EnvReader::text},
+                      {.name = "state", .shape = {1}},
+                      {.name = "flag", .shape = {}, .normalise = false},
+                      {.name = "rgb.above", .shape = {2, 2, 3}, .dtype = EnvDType::u8, .reader = EnvReader::critic}};
+  spec.action.choices = 2;
+  return spec;
+}
+
+TEST(ReadersTest, TheStateIsThePolicysColumnsThenTheCriticsThenTheMask) {
+  const auto shape = policy_shape_of(readers_spec(), small_job().env);
+  EXPECT_EQ(shape->state_dim, 6);
+  EXPECT_EQ(shape->critic_dim, 2);
+  EXPECT_EQ(shape->mask_dim, 2);
+  EXPECT_TRUE(shape->images.at(0).is_for_critic);
+  EXPECT_EQ(seen_by_actor(*shape).state_dim, 2);
+  EXPECT_TRUE(seen_by_actor(*shape).images.empty());
+  EXPECT_EQ(seen_by_critic(*shape).state_dim, 4);
+  const ObservationParts parts = observation_parts(readers_spec());
+  EXPECT_THAT(parts.normalised, ElementsAre(1, 0, 1, 1, 0, 0));
+  std::vector<float> state(6, -1);
+  const std::uint8_t allowed[] = {0, 9};
+  const double secret[] = {0.5, 0.25};
+  const float value = 3;
+  parts.vectors.at(0).write(reinterpret_cast<const std::byte*>(allowed), state.data());
+  parts.vectors.at(1).write(reinterpret_cast<const std::byte*>(secret), state.data());
+  parts.vectors.at(2).write(reinterpret_cast<const std::byte*>(&value), state.data());
+  EXPECT_THAT(state, ElementsAre(3, -1, 0.5f, 0.25f, 0, 1));
 }
 
 TEST(BlockRequestTest, AStepKeepsItsActionsAndDamageIsRefused) {
@@ -264,7 +307,7 @@ TEST_F(TrajectoryWriterTest, StatesArePutTogetherCountedRawAndStoredScaled) {
   }
   Moments seen(4);
   seen.add(std::vector<float>{0, 0, 0, 0, 2, 2, 2, 2});  // mean 1, deviation 1
-  writer->observe(item, 2, block, StateScale(seen, 5), history);
+  writer->observe(item, 2, block, StateScale(seen, 5, std::vector<std::uint8_t>(4, 1)), history);
   EXPECT_THAT(item.state(2).first(4), ElementsAre(-1, 0, 1, -1));
   EXPECT_THAT(item.state(2).subspan(8, 4), ElementsAre(1, 2, 3, 5));
   EXPECT_EQ(item.image(0, 2)[60], 41);

@@ -25,6 +25,8 @@ std::string fingerprint_of(const EnvSpec& spec) {
   std::string text = spec.id;
   for (const EnvField& field : spec.observation) {
     text += fmt::format(" {} {}[{}]", field.name, enum_name(field.dtype), fmt::join(field.shape, ","));
+    if (field.reader != EnvReader::policy) text += fmt::format(" {}", enum_name(field.reader));
+    if (!field.normalise) text += " as_is";
   }
   return text + (spec.action.is_discrete() ? fmt::format(" choices {}", spec.action.choices)
                                            : fmt::format(" action [{}]", spec.action.size));

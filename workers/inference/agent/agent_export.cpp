@@ -37,6 +37,7 @@ Json observation_of(const EnvSpec& spec) {
     const EnvField& field = spec.observation[i];
     Json entry = {{"name", field.name}, {"shape", field.shape}, {"dtype", enum_name(field.dtype)}};
     if (!field.unit.empty()) entry["unit"] = field.unit;
+    if (field.reader != EnvReader::policy) entry["reader"] = enum_name(field.reader);
     const auto part =
         std::find_if(parts.vectors.begin(), parts.vectors.end(), [&](const auto& vector) { return vector.field == i; });
     if (part != parts.vectors.end()) entry["state_columns"] = {part->column, part->column + part->numel};
@@ -56,17 +57,21 @@ Json action_of(const ActionSpace& space) {
 Json normaliser_of(const LoadedAgent& loaded) {
   const Moments& observed = loaded.weights.normaliser.observed;
   if (observed.dim() == 0) return Json();
-  Json mean = Json::array(), variance = Json::array();
+  Json mean = Json::array(), variance = Json::array(), raw = Json::array();
+  const std::vector<std::uint8_t> normalised = observation_parts(loaded.agent.spec()).normalised;
   for (std::size_t i = 0; i < observed.dim(); ++i) {
-    mean.push_back(observed.mean(i));
-    variance.push_back(observed.variance(i));
+    mean.push_back(normalised[i] != 0 ? observed.mean(i) : 0.0);
+    variance.push_back(normalised[i] != 0 ? observed.variance(i) : 1.0);
+    if (normalised[i] == 0) raw.push_back(i);
   }
-  return {{"formula", "clamp((state - mean) / sqrt(variance + epsilon), -clip, clip)"},
-          {"count", observed.count()},
-          {"mean", mean},
-          {"variance", variance},
-          {"epsilon", 1e-8},
-          {"clip", loaded.job.rollout.clip_obs}};
+  Json json = {{"formula", "clamp((state - mean) / sqrt(variance + epsilon), -clip, clip)"},
+               {"count", observed.count()},
+               {"mean", mean},
+               {"variance", variance},
+               {"epsilon", 1e-8},
+               {"clip", loaded.job.rollout.clip_obs}};
+  if (!raw.empty()) json["columns_left_as_they_are"] = raw;
+  return json;
 }
 
 /// What `auto` stands for.

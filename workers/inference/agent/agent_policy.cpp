@@ -12,6 +12,7 @@
 
 #include "model/loss/rl_keys.h"
 #include "model/policy/flow_step.h"
+#include "model/policy/image_dtype.h"
 
 namespace troupe::workers {
 
@@ -30,8 +31,9 @@ PolicyInfo make_info(const LoadedAgent& loaded, const ObservationParts& parts, c
   const PolicyShape& shape = loaded.agent.shape;
   info.name = name;
   info.embodiment = loaded.job.env.id;
-  for (const PolicyShape::Image& image : shape.images) info.views.push_back(image.name);
+  for (const PolicyShape::Image& image : seen_by_actor(shape).images) info.views.push_back(image.name);
   for (const ObservationParts::Vector& part : parts.vectors) {
+    if (part.reader == EnvReader::critic) continue;
     info.state.push_back({loaded.agent.spec().observation[part.field].name, part.numel});
   }
   info.action = {{"action", shape.action_dim}};
@@ -111,7 +113,7 @@ Result<at::Tensor> read_depth(const PolicyShape::Image& image, const NdArray& ar
 
 Result<std::unique_ptr<AgentPolicy>> AgentPolicy::make(LoadedAgent loaded, const std::string& name) {
   for (const PolicyShape::Image& image : loaded.agent.shape.images) {
-    if (image.channels == 3 || image.is_depth) continue;
+    if (image.channels == 3 || image.is_depth || image.is_for_critic) continue;
     return refuse(fmt::format("{} observes the image '{}' with {} channels; a server takes three", loaded.job.env.id,
                               image.name, image.channels));
   }
@@ -121,7 +123,7 @@ Result<std::unique_ptr<AgentPolicy>> AgentPolicy::make(LoadedAgent loaded, const
 AgentPolicy::AgentPolicy(LoadedAgent loaded, const std::string& name)
     : loaded_(std::move(loaded)),
       parts_(observation_parts(loaded_.agent.spec())),
-      scale_(loaded_.weights.normaliser.observed, loaded_.job.rollout.clip_obs),
+      scale_(loaded_.weights.normaliser.observed, loaded_.job.rollout.clip_obs, parts_.normalised),
       noise_level_(flow_noise_level(loaded_.job.policy.flow, loaded_.weights.version)),
       info_(make_info(loaded_, parts_, name)) {}
 
@@ -130,14 +132,23 @@ Result<AgentPolicy::Row> AgentPolicy::read(const Observation& observation) const
   Row row;
   row.state.resize(static_cast<std::size_t>(loaded_.agent.shape.state_dim));
   for (const ObservationParts::Vector& part : parts_.vectors) {
+    if (part.reader == EnvReader::critic) continue;
     const std::string& name = loaded_.agent.spec().observation[part.field].name;
     const auto found = observation.state.find(name);
     if (found == observation.state.end()) return refuse(fmt::format("the state '{}' is missing", name));
-    TROUPE_TRY(read_vector(
-        name, found->second,
-        std::span(row.state).subspan(static_cast<std::size_t>(part.column), static_cast<std::size_t>(part.numel))));
+    const auto columns =
+        std::span(row.state).subspan(static_cast<std::size_t>(part.column), static_cast<std::size_t>(part.numel));
+    TROUPE_TRY(read_vector(name, found->second, columns));
+    if (part.reader != EnvReader::action_mask) continue;
+    std::ranges::transform(columns, columns.begin(), [](float allowed) { return allowed != 0 ? 1.0F : 0.0F; });
+    if (std::ranges::find(columns, 1.0F) == columns.end())
+      return refuse(fmt::format("the state '{}' allows no action", name));
   }
   for (const PolicyShape::Image& image : loaded_.agent.shape.images) {
+    if (image.is_for_critic) {
+      row.images.push_back(at::zeros({image.height, image.width, image.channels}, image_dtype(image)));
+      continue;
+    }
     const auto found = observation.images.find(image.name);
     if (found == observation.images.end()) return refuse(fmt::format("the image '{}' is missing", image.name));
     TROUPE_ASSIGN(at::Tensor pixels,

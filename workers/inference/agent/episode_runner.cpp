@@ -51,7 +51,7 @@ class Match {
         weights_(weights),
         options_(options),
         parts_(observation_parts(agent.spec())),
-        scale_(weights.normaliser.observed, job.rollout.clip_obs),
+        scale_(weights.normaliser.observed, job.rollout.clip_obs, parts_.normalised),
         chunk_(job.env.chunk),
         exec_steps_(job.env.exec_steps == 0 ? job.env.chunk : job.env.exec_steps),
         noise_level_(flow_noise_level(job.policy.flow, weights.version)),
@@ -258,14 +258,7 @@ class Match {
   }
 
   void write_state(const Player& player, float* out) {
-    for (const ObservationParts::Vector& part : parts_.vectors) {
-      const std::byte* bytes = field(player, part.field);
-      for (std::int64_t i = 0; i < part.numel; ++i) {
-        out[part.column + i] = part.dtype == EnvDType::f64
-                                   ? static_cast<float>(reinterpret_cast<const double*>(bytes)[i])
-                                   : reinterpret_cast<const float*>(bytes)[i];
-      }
-    }
+    for (const ObservationParts::Vector& part : parts_.vectors) part.write(field(player, part.field), out);
   }
 
   std::span<const float> actions_of(const Player& player, const at::Tensor& actions) const {

@@ -153,6 +153,15 @@ Result<void> check_same_shape(const PolicyShape& trained, const PolicyShape& oth
     return differs(fmt::format("observations have {} numbers, the policy was trained with {}", other.state_dim,
                                trained.state_dim));
   }
+  if (trained.critic_dim != other.critic_dim) {
+    return differs(fmt::format("{} numbers are for critics alone, the policy was trained with {}", other.critic_dim,
+                               trained.critic_dim));
+  }
+  if (trained.mask_dim != other.mask_dim) {
+    return differs(fmt::format("actions are {}, the policy was trained with {}",
+                               other.mask_dim > 0 ? "masked" : "not masked",
+                               trained.mask_dim > 0 ? "an action mask" : "none"));
+  }
   const auto images = [](const PolicyShape& shape) {
     std::vector<std::string> all;
     for (const auto& image : shape.images)

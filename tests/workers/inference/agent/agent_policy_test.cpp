@@ -98,7 +98,7 @@ TEST_F(AgentPolicyTest, AnswersWithTheDeterministicPolicyOfTheFrozenStatistics) 
   const auto pendulum = policy(job);
   const auto chunk = answer(*pendulum, seen(*pendulum, {0.5f, 2, -40}));
   std::vector<float> state{0.5f, 2, -40};
-  StateScale(loaded.weights.normaliser.observed, job.rollout.clip_obs).apply(state);
+  StateScale(loaded.weights.normaliser.observed, job.rollout.clip_obs, std::vector<std::uint8_t>(3, 1)).apply(state);
   const std::vector<std::uint64_t> keys{0};
   ActRequest request{.observation = {{rl_keys::kState, at::tensor(state).view({1, 3})}},
                      .seed = 0,
