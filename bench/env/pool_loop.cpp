@@ -2,10 +2,31 @@
 
 #include <utility>
 
+#include "base/hash.h"
 #include "bench/support/failures.h"
 #include "env/env_pool.h"
 
 namespace troupe::bench {
+namespace {
+
+/// Everything of a block but final observations of rows that did not end, which hold whatever was there.
+void add_block(Xxh3Stream& bits, const EnvSpec& spec, const BlockView& view) {
+  const auto rows = static_cast<std::size_t>(view.layout->rows);
+  for (std::size_t f = 0; f < spec.observation.size(); ++f) {
+    const auto bytes = static_cast<std::size_t>(spec.observation[f].bytes());
+    bits.update({view.memory + view.layout->observation[f], rows * bytes});
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (view.done()[row] != 0) bits.update({view.memory + view.layout->final_observation[f] + row * bytes, bytes});
+    }
+  }
+  const auto add = [&bits](auto... arrays) { (bits.update(std::as_bytes(arrays)), ...); };
+  add(view.reward(), view.terminated(), view.truncated(), view.valid(), view.success(), view.executed(), view.done(),
+      view.lost(), view.episode(), view.step(), view.episode_return(), view.episode_length(), view.episode_success(),
+      view.info());
+}
+
+}  // namespace
+
 StepRate run_pool(const SimCase& c, std::shared_ptr<const EnvFactory> factory, const ActionTable& actions) {
   const auto pool =
       must(EnvPool::make(std::move(factory), {.num_envs = c.num_envs, .groups = c.groups, .threads = c.threads}));
@@ -28,6 +49,20 @@ StepRate run_pool(const SimCase& c, std::shared_ptr<const EnvFactory> factory, c
     if (sent[static_cast<std::size_t>(block.group())] < c.steps) send(block.group());
   }
   return clock.rate(c.num_envs * c.steps);
+}
+
+std::string pool_bits(const SimCase& c, std::shared_ptr<const EnvFactory> factory, const ActionTable& actions) {
+  const auto pool = must(EnvPool::make(std::move(factory), {.num_envs = c.num_envs, .threads = c.threads}));
+  Xxh3Stream bits;
+  must(pool->reset(0));
+  add_block(bits, pool->spec(), must(pool->recv(0)).view());
+  for (std::int64_t step = 0; step < c.steps; ++step)
+    add_block(bits, pool->spec(), must(pool->step(0, actions.at(step))).view());
+  for (std::int64_t i = 0; i < c.num_envs; ++i) {
+    const std::uint64_t state = pool->state_hash(i);
+    bits.update(std::as_bytes(std::span(&state, 1)));
+  }
+  return bits.hex();
 }
 
 }  // namespace troupe::bench

@@ -7,6 +7,7 @@
 //                   [--rounds 5] [--steps N] [--out RESULT.md] [--short]
 //     bench_env_sim --pool ...    one run of the pool alone, for bench/peers/envpool_bench.sh: prints
 //                                 "steps cpu_seconds wall_seconds"
+//     bench_env_sim --bits ...    a digest of all that such a run gives, to compare two builds
 #include <fmt/format.h>
 #include <mujoco/mujoco.h>
 
@@ -28,7 +29,7 @@ struct Options {
   std::vector<std::int64_t> num_envs = {4, 8, 64};
   std::int64_t threads = 2, groups = 1, rounds = 5, steps = 0;
   std::string out;
-  bool pool_only = false, is_short = false;
+  bool pool_only = false, bits_only = false, is_short = false;
 };
 
 /// With as many steps of each environment that a run takes a second or two whatever the task.
@@ -74,6 +75,7 @@ int run(int argc, char** argv) {
   app.add_option("--steps", o.steps, "control steps of each environment in a run; 0: for a second or two");
   app.add_option("--out", o.out)->check(refuse_dirty_tree);
   app.add_flag("--pool", o.pool_only);
+  app.add_flag("--bits", o.bits_only);
   app.add_flag("--short", o.is_short);
   CLI11_PARSE(app, argc, argv);
   if (o.is_short) {
@@ -82,10 +84,15 @@ int run(int argc, char** argv) {
     o.steps = 20;
     o.out.clear();
   }
-  if (o.pool_only) {
+  if (o.pool_only || o.bits_only) {
     const SimCase c = case_of(o, o.ids.at(0), o.num_envs.at(0));
     const auto factory = must_make(c.id);
-    const StepRate rate = run_pool(c, factory, ActionTable(factory->spec(), c.num_envs));
+    const ActionTable actions(factory->spec(), c.num_envs);
+    if (o.bits_only) {
+      fmt::print("{}\n", pool_bits(c, factory, actions));
+      return 0;
+    }
+    const StepRate rate = run_pool(c, factory, actions);
     fmt::print("{} {:.6f} {:.6f}\n", rate.steps, rate.cpu_seconds, rate.wall_seconds);
     return 0;
   }

@@ -13,6 +13,8 @@ std::shared_ptr<const EnvFactory> must_make(const std::string& id, const EnvOpti
 ActionTable::ActionTable(const EnvSpec& spec, std::int64_t num_envs) : num_envs_(num_envs), size_(spec.action.size) {
   CounterRng rng(1, 0, 0);
   for (std::int64_t row = 0; row < kSteps * num_envs; ++row) {
+    if (spec.action.is_discrete())
+      values_.push_back(static_cast<float>(rng.below(static_cast<std::uint32_t>(spec.action.choices))));
     for (std::size_t a = 0; a < spec.action.low.size(); ++a)
       values_.push_back(static_cast<float>(rng.uniform(spec.action.low[a], spec.action.high[a])));
   }

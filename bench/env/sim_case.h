@@ -24,7 +24,8 @@ struct SimCase {
   std::int64_t steps = 1000;  ///< control steps of each environment
 };
 
-/// Random actions in the task's bounds, made before the clock starts; both sides take the same ones in turn.
+/// Random actions in the task's bounds or among its choices, made before the clock starts; both sides take the same
+/// ones in turn.
 class ActionTable {
  public:
   ActionTable(const EnvSpec& spec, std::int64_t num_envs);
