@@ -66,6 +66,8 @@ using workers::SftTask;
 /// Environments of your own (docs/env.md#add-an-environment): the interface, its row in the table, and the episode's
 /// random numbers.
 using base::CounterRng;
+using env::BatchEnv;
+using env::check_actions;
 using env::Env;
 using env::EnvRow;
 using env::EnvSpec;

@@ -21,67 +21,102 @@ struct BlockRules {
   std::vector<std::int64_t> field_bytes;
   /// Of one row, all fields.
   std::int64_t observation_bytes = 0;
+
+  bool is_same_step() const { return options.reset_mode == ResetMode::same_step; }
 };
 
-/// One environment of a block and the episode that it is in: the rules of chunks, resets, time limits and losses. Used
-/// by one thread at a time; counters from any.
+/// EnvBlock::Counters of some rows: added to by one thread at a time, read by any.
+struct RowCounters {
+  std::atomic<std::int64_t> env_steps{0}, resets{0}, lost{0}, nanoseconds{0};
+
+  static void add(std::atomic<std::int64_t>& counter, std::int64_t by) {
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+};
+
+/// One row of a block and the episode that it is in: the rules of actions, chunks, ends, time limits, rewards and
+/// losses, and what is written where. Whoever holds the row's environment (env/block_lanes.h) calls it in between:
+///     open, { admit, slot, <step>, accept, end or lose } for each action, { begin, <reset>, has_begun }, close
+/// Used by one thread at a time.
 class BlockRow {
  public:
-  /// `index` is the row in its block; `env` may be any fresh environment of the rules' factory.
-  BlockRow(const BlockRules& rules, std::int64_t index, std::unique_ptr<Env> env);
+  /// `index` is the row in its block.
+  BlockRow(const BlockRules& rules, std::int64_t index, RowCounters& counters);
 
-  /// As EnvBlock's, for this row of `out`.
-  void reset(std::int64_t episode, const BlockView& out);
-  void reset_to_seed(std::uint64_t seed, const BlockView& out);
-  void step(const float* actions, const BlockView& out);
+  /// A reset or step of the block writes to `out`, which is 0 behind its observations and lives until close().
+  void open(const BlockView& out);
+  /// Writes the place in the episode.
+  void close();
 
-  EnvBlock::Counters counters() const;
+  /// An episode is under way.
+  bool is_playing() const { return !ended_; }
+  /// What a row does that is not playing when a step comes: shows its last observation again, or says so where it was
+  /// lost and could not begin in the step before; the caller then begins an episode.
+  void idle();
+  /// Ended rows wait for the caller's reset.
+  bool waits() const { return !frozen_.empty(); }
+
+  /// Episode `number` is asked of the row, whether or not it can begin.
+  void ask(std::int64_t number) { episode_ = number; }
+  std::int64_t episode() const { return episode_; }
+  std::uint64_t seed_of(std::int64_t number) const;
+  /// Episode `number` begins; where its environment writes. `staggers`: the options may shorten it.
+  StepSlot begin(std::int64_t number, bool staggers);
+  /// The environment began. Errors: data_loss (an observation that is not finite).
+  Result<void> has_begun();
+  /// It could not: the row is lost.
+  void fail_to_begin(const Error& why);
+
+  /// Action k of a chunk as the environment may have it, into `to`. Errors: invalid_argument.
+  Result<void> admit(const float* wanted, float* to) const;
+  /// Where the step with it writes. `last`: of the chunk.
+  StepSlot slot(bool last);
+  /// The step ended the episode, and wrote no observation: one is to be asked for, into observation_slot().
+  bool lacks_observation() const { return !step_.observed && is_terminated(); }
+  StepSlot observation_slot() { return {observation_, &step_.reward, &step_.terminated, &step_.success, info()}; }
+  /// The step with `action` succeeded: its reward and flags go to place k. True when the episode is over. Errors:
+  /// data_loss (a number that is not finite), after which nothing of it is written; those of the reward model.
+  Result<bool> accept(std::span<const float> action, std::int64_t k);
+  /// The episode is over and its last observation in place: keeps it and sums the episode up.
+  void end();
+  /// Action k failed: the row is lost there and has ended.
+  void lose(const Error& why, std::int64_t k);
+
+  /// Whether its environment is in the state that the row shows.
+  bool has_env() const { return has_env_; }
+  /// Its environment was thrown away with others.
+  void lose_env() { has_env_ = false; }
   const std::string& why_lost() const { return why_lost_; }
-  Env* env() const { return env_.get(); }
 
  private:
-  /// Puts rewards, flags, counts and info of this row to 0, before a step writes them.
-  void clear(const BlockView& out);
-  /// Points observation_ at this row's fields of `out`.
-  void aim(const BlockView& out);
-  void write_place(const BlockView& out);
-  void play(const float* actions, const BlockView& out);
-  Result<bool> play_one(const float* action, bool last, const BlockView& out, std::size_t cell);
-  Result<const float*> admit(const float* action);
-  /// reset(): before the episode is begun, and after.
-  void prepare_reset(const BlockView& out);
-  void finish_reset(const BlockView& out);
-  /// Keeps the final observation and sums of the episode that just ended, and begins the next in same_step.
-  void end(const BlockView& out);
-  /// Throws the environment away, counts and logs the loss, and blanks the observation.
-  void mark_lost(const Error& why, const BlockView& out);
-  /// Marks the row lost at `cell`.
-  void lose(const Error& why, const BlockView& out, std::size_t cell);
-  bool have_env(const BlockView& out);
-  bool begin(std::int64_t episode, std::uint64_t seed, const BlockView& out);
-  /// begin() with the seed that the options give the episode.
-  bool begin_numbered(std::int64_t episode, const BlockView& out);
-  /// Next episode, with a new environment where the old one was lost. False: lost again.
-  bool begin_anew(const BlockView& out);
-  void show_frozen();
-  void blank_observation();
+  /// What the step under way writes.
+  struct Step {
+    double reward = 0;
+    bool terminated = false, success = false, observed = false;
+  };
+  bool is_terminated() const { return step_.terminated && rules_.options.reset_mode != ResetMode::fixed; }
+  bool is_at_limit() const { return limit_ > 0 && length_ + 1 >= limit_; }
+  std::span<double> info() const;
+  /// Counts and logs the loss, and blanks the observation.
+  void mark_lost(const Error& why);
 
   const BlockRules& rules_;
   const EnvSpec& spec_;
-  const std::int64_t index_, env_id_;
-  std::unique_ptr<Env> env_;  // empty when it was lost and not made anew yet
-  bool ended_ = true;
+  RowCounters& counters_;
+  const std::int64_t env_id_;
+  const std::size_t row_, first_cell_;  // in arrays of [n] and of [n,K]
+  const BlockView* out_ = nullptr;      // of the call under way
+  bool ended_ = true, has_env_ = true;
   std::int64_t episode_ = 0;
-  std::int32_t step_ = 0;
+  std::int32_t length_ = 0;
   std::string why_lost_;
   std::int64_t limit_ = 0;           // control steps of this episode; 0: none
   std::optional<RowReward> reward_;  // empty: the environment's own
   double return_ = 0;                // of the environment's own rewards
   bool success_once_ = false, success_last_ = false;
-  std::vector<float> action_;            // clipped
-  std::vector<std::byte*> observation_;  // of each field, in the buffer of the present step
+  Step step_;
+  std::vector<std::byte*> observation_;  // of each field, in the buffer of the present call
   std::vector<std::byte> frozen_;        // the last observation, in modes that show it again
-  std::atomic<std::int64_t> env_steps_{0}, resets_{0}, lost_{0}, nanoseconds_{0};  // one writer
 };
 
 }  // namespace troupe::env

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "env/block_row.h"
+#include "env/block_lanes.h"
 
 namespace troupe::env {
 
@@ -46,34 +47,33 @@ Result<void> check(const EnvSpec& spec, const EnvBlock::Options& o) {
   return {};
 }
 
+/// Rows in batches of lanes_ each, of which the last may have fewer; a batch is a task of the executor.
 class ExecutedBlock final : public EnvBlock {
  public:
-  ExecutedBlock(BlockRules rules, std::vector<std::unique_ptr<Env>> envs, Executor& executor)
+  ExecutedBlock(BlockRules rules, std::int64_t lanes, std::vector<std::unique_ptr<BatchEnv>> batches,
+                Executor& executor)
       : rules_(std::move(rules)),
         layout_(make_block_layout(rules_.factory->spec(), rules_.options.rows, rules_.options.chunk)),
-        row_actions_(rules_.options.chunk * rules_.factory->spec().action.size),
-        actions_(static_cast<std::size_t>(rules_.options.rows * row_actions_)),
+        lanes_(lanes),
+        actions_(
+            static_cast<std::size_t>(rules_.options.rows * rules_.options.chunk * rules_.factory->spec().action.size)),
         executor_(executor) {
-    for (auto& env : envs) rows_.emplace_back(rules_, static_cast<std::int64_t>(rows_.size()), std::move(env));
+    for (auto& batch : batches)
+      batches_.emplace_back(rules_, lanes_ * static_cast<std::int64_t>(batches_.size()), std::move(batch));
   }
 
   const BlockLayout& layout() const override { return layout_; }
 
   void reset(std::int64_t episode, BlockView out, std::function<void()> done) override {
     begin(out, std::move(done));
-    episode_ = episode;
-    executor_.run(
-        layout_.rows, [this](std::int64_t i) { rows_[static_cast<std::size_t>(i)].reset(episode_, out_); },
-        [this] { finish(); });
+    run([this, episode](BlockLanes& batch) { batch.reset(episode, out_); });
   }
 
   void reset_to_seed(std::uint64_t seed, BlockView out, std::function<void()> done) override {
     TROUPE_CHECK(rules_.options.reset_mode == ResetMode::episode || rules_.options.reset_mode == ResetMode::fixed,
                  "rows of a block that go on by themselves have the seeds of its options");
     begin(out, std::move(done));
-    executor_.run(
-        layout_.rows, [this, seed](std::int64_t i) { rows_[static_cast<std::size_t>(i)].reset_to_seed(seed, out_); },
-        [this] { finish(); });
+    run([this, seed](BlockLanes& batch) { batch.reset_to_seed(seed, out_); });
   }
 
   void step(std::span<const float> actions, BlockView out, std::function<void()> done,
@@ -82,41 +82,40 @@ class ExecutedBlock final : public EnvBlock {
                  fmt::format("a step takes {} numbers, not {}", actions_.size(), actions.size()));
     begin(out, std::move(done));
     std::memcpy(actions_.data(), actions.data(), actions.size_bytes());
-    executor_.run(
-        layout_.rows,
-        [this](std::int64_t i) { rows_[static_cast<std::size_t>(i)].step(actions_.data() + i * row_actions_, out_); },
-        [this] { finish(); }, caller);
+    run([this](BlockLanes& batch) { batch.step(actions_.data(), out_); }, caller);
   }
 
   Counters counters() const override {
     Counters sum;
-    for (const BlockRow& row : rows_) sum += row.counters();
+    for (const BlockLanes& batch : batches_) sum += batch.counters();
     return sum;
   }
 
-  const std::string& why_lost(std::int64_t row) const override {
-    return rows_.at(static_cast<std::size_t>(row)).why_lost();
-  }
+  const std::string& why_lost(std::int64_t row) const override { return batch_of_row(row).why_lost(row % lanes_); }
 
-  std::uint64_t state_hash(std::int64_t row) const override {
-    const Env* env = rows_.at(static_cast<std::size_t>(row)).env();
-    return env == nullptr ? 0 : env->state_hash();
-  }
+  std::uint64_t state_hash(std::int64_t row) const override { return batch_of_row(row).state_hash(row % lanes_); }
 
   Result<void> render(std::int64_t row, const std::string& camera, RenderTarget out) override {
-    Env* env = rows_.at(static_cast<std::size_t>(row)).env();
-    if (env == nullptr)
-      return Error{Errc::failed_precondition,
-                   fmt::format("env {} was lost; reset it first", rules_.options.first_env + row)};
-    return env->render(camera, out);
+    return batches_.at(static_cast<std::size_t>(row / lanes_)).render(row % lanes_, camera, out);
   }
 
  private:
+  const BlockLanes& batch_of_row(std::int64_t row) const { return batches_.at(static_cast<std::size_t>(row / lanes_)); }
+
   void begin(BlockView out, std::function<void()> done) {
     TROUPE_CHECK(!busy_.exchange(true, std::memory_order_acquire), "one step of a block at a time");
     out.layout = &layout_;
     out_ = out;
+    // all arrays behind the observations: rows write what is not 0
+    std::memset(out.memory + layout_.reward, 0, static_cast<std::size_t>(layout_.bytes - layout_.reward));
     done_ = std::move(done);
+  }
+  template <class OfBatch>
+  void run(OfBatch of_batch, Executor::Caller caller = Executor::Caller::leaves) {
+    executor_.run(
+        static_cast<std::int64_t>(batches_.size()),
+        [this, of_batch](std::int64_t i) { of_batch(batches_[static_cast<std::size_t>(i)]); }, [this] { finish(); },
+        caller);
   }
   void finish() {
     const std::function<void()> done = std::move(done_);
@@ -126,12 +125,11 @@ class ExecutedBlock final : public EnvBlock {
 
   const BlockRules rules_;
   const BlockLayout layout_;
-  const std::int64_t row_actions_;  // K * A
-  std::vector<float> actions_;      // of the step under way
-  std::deque<BlockRow> rows_;
+  const std::int64_t lanes_;
+  std::vector<float> actions_;  // of the step under way
+  std::deque<BlockLanes> batches_;
   Executor& executor_;
   std::atomic<bool> busy_{false};
-  std::int64_t episode_ = 0;
   BlockView out_;
   std::function<void()> done_;
 };
@@ -144,17 +142,21 @@ Result<std::unique_ptr<EnvBlock>> EnvBlock::make(std::shared_ptr<const EnvFactor
   TROUPE_TRY(check(spec, options));
   if (options.exec_steps == 0) options.exec_steps = options.chunk;
   if (options.max_steps == 0) options.max_steps = spec.max_steps;
-  std::vector<std::unique_ptr<Env>> envs;
-  for (std::int64_t i = 0; i < options.rows; ++i) {
-    TROUPE_ASSIGN(auto env, factory->make());
-    envs.push_back(std::move(env));
+  // as many as leave work for every thread
+  const std::int64_t lanes =
+      std::min(factory->max_lanes(), (options.rows + executor.threads() - 1) / executor.threads());
+  std::vector<std::unique_ptr<BatchEnv>> batches;
+  for (std::int64_t row = 0; row < options.rows; row += lanes) {
+    TROUPE_ASSIGN(auto batch, factory->make_batch(std::min(lanes, options.rows - row)));
+    batches.push_back(std::move(batch));
   }
   BlockRules rules{std::move(factory), options, {}, 0};
   for (const EnvField& field : spec.observation) {
     rules.field_bytes.push_back(field.bytes());
     rules.observation_bytes += field.bytes();
   }
-  return std::unique_ptr<EnvBlock>(std::make_unique<ExecutedBlock>(std::move(rules), std::move(envs), executor));
+  return std::unique_ptr<EnvBlock>(
+      std::make_unique<ExecutedBlock>(std::move(rules), lanes, std::move(batches), executor));
 }
 
 }  // namespace troupe::env

@@ -37,7 +37,8 @@ enum class ResetMode : std::uint8_t {
 /// action that failed, which is not valid, final_observation is 0. It is counted, logged and made anew, with the next
 /// episode: at once (same_step), in the next step (next_step), or at the caller's reset (episode, fixed; its
 /// observation is 0 until then). Making anew that fails loses the row again in the next step. At a reset, `lost` says
-/// that the row began with a later episode than asked for, or, with observation 0, not at all.
+/// that the row began with a later episode than asked for, or, with observation 0, not at all. Rows that one BatchEnv
+/// steps are lost together where a call of it fails (docs/env.md#environments-in-batches).
 class EnvBlock {
  public:
   struct Options {

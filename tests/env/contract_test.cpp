@@ -129,6 +129,46 @@ TEST_P(EnvContractTest, AnActionOfAWrongSizeIsAnError) {
   }
 }
 
+// Some lanes in a call and in changing order, others in the next; those that end begin anew while others go on.
+TEST_P(EnvContractTest, EveryLaneOfABatchHasTheBitsOfAnEnvironmentAlone) {
+  const auto factory = factory_of(id());
+  const EnvSpec& spec = factory->spec();
+  const std::int64_t lanes = std::min<std::int64_t>(9, factory->max_lanes());
+  const auto batch = factory->make_batch(lanes).value();
+  ASSERT_EQ(batch->lanes(), lanes);
+  std::vector<SlotMemory> memory;
+  std::vector<SoloEnv> alone;
+  std::vector<bool> begins(static_cast<std::size_t>(lanes), true);
+  for (std::int64_t lane = 0; lane < lanes; ++lane) memory.emplace_back(spec), alone.emplace_back(id());
+  for (std::uint64_t s = 0; s < 60; ++s) {
+    std::vector<std::int64_t> reset, stepped;
+    std::vector<std::uint64_t> seeds;
+    std::vector<float> actions;
+    std::vector<StepSlot> begun, played;
+    for (std::int64_t turn = 0; turn < lanes; ++turn) {
+      const std::int64_t lane = s % 2 == 0 ? turn : lanes - 1 - turn;
+      const auto i = static_cast<std::size_t>(lane);
+      if (s > 0 && (s + i) % 3 == 0) continue;
+      if (begins[i]) {
+        reset.push_back(lane), seeds.push_back(100 * i + s), begun.push_back(memory[i].for_reset());
+        alone[i].reset(seeds.back()).value();
+      } else {
+        const auto action = random_actions(spec.action, 1, 300 + i, s);
+        stepped.push_back(lane), actions.insert(actions.end(), action.begin(), action.end());
+        played.push_back(memory[i].for_step());
+        alone[i].step(action).value();
+      }
+      begins[i] = alone[i].terminated();
+    }
+    if (!reset.empty()) batch->reset(reset, seeds, begun).value();
+    if (!stepped.empty()) batch->step(stepped, actions, played).value();
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const auto i = static_cast<std::size_t>(lane);
+      ASSERT_EQ(memory[i].bits(batch->state_hash(lane)), alone[i].bits()) << "lane " << lane << ", step " << s;
+    }
+  }
+}
+
 TEST_P(EnvContractTest, UnknownProfilesAndOptionsAreErrors) {
   for (const EnvOptions& options :
        {EnvOptions{.profile = "no such profile"}, EnvOptions{.options = {{"no such option", "1"}}}}) {

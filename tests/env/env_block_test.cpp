@@ -11,7 +11,6 @@
 namespace troupe::testing {
 namespace {
 
-std::vector<int> ints(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 std::vector<float> numbers(std::span<const float> values) { return {values.begin(), values.end()}; }
 
 TEST(EnvBlockTest, AResetWritesFirstObservationsAndNothingElse) {

@@ -2,15 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "tests/env/pool_run.h"
 #include "tests/env/scripted_env.h"
 
 namespace troupe::testing {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// Each way in which a row is lost.
 class EnvFaultTest : public ::testing::TestWithParam<float> {};

@@ -29,6 +29,8 @@ inline std::unique_ptr<EnvPool> begun_pool(std::shared_ptr<const EnvFactory> fac
   return pool;
 }
 
+inline std::vector<int> ints(std::span<const std::uint8_t> flags) { return {flags.begin(), flags.end()}; }
+
 /// The bytes of one row of a block's observation (or final observation).
 inline std::vector<std::byte> observation_bits(const EnvSpec& spec, const BlockView& view, std::int64_t row,
                                                bool final = false) {
@@ -72,9 +74,18 @@ inline void append_row(const EnvSpec& spec, const BlockView& view, std::int64_t 
   append(view.executed()[r]), append(view.done()[r]), append(view.lost()[r]), append(view.episode()[r]),
       append(view.step()[r]);
   append(view.episode_return()[r]), append(view.episode_length()[r]), append(view.episode_success()[r]);
+  const auto info = static_cast<std::size_t>(view.layout->info_count);
+  for (const double value : view.info().subspan(r * info, info)) append(value);
   if (view.done()[r] == 0) return;
   const auto last = observation_bits(spec, view, row, true);
   history.bits.insert(history.bits.end(), last.begin(), last.end());
+}
+
+/// What one row says.
+inline std::vector<std::byte> row_bits(const EnvSpec& spec, const BlockView& view, std::int64_t row) {
+  EnvHistory history;
+  append_row(spec, view, row, history);
+  return history.bits;
 }
 
 /// Steps every group of a pool with actions that depend on (environment, step) alone; the history of each environment.

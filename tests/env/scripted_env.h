@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "env/env_factory.h"
 #include "tests/support/visible.h"
@@ -18,6 +19,7 @@ struct EnvScript {
   std::function<void()> gate = [] {};                    ///< called by a step with act::wait
   bool on_demand = false;                                ///< EnvSpec::observes_on_demand
   std::atomic<int> observed{0};                          ///< observations that were written
+  std::int64_t max_lanes = 1;                            ///< EnvFactory::max_lanes
 };
 
 /// Actions that make ScriptedEnv do something beside counting.
@@ -25,6 +27,7 @@ namespace act {
 inline constexpr float go = 0, finish = 0.25f, succeed = 0.375f, wait = 0.5f, refuse = 0.625f, fail = 0.75f,
                        bad_reward = 0.875f, bad_observation = 0.9375f;
 }
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// An environment that does what its actions say. Observation f32 [2]: the seed modulo 1009, steps since the reset. The
 /// reward is the number of the step.
@@ -81,6 +84,32 @@ class ScriptedEnv final : public Env {
   int step_ = 0;
 };
 
+/// ScriptedEnvs as lanes: what one of them throws or refuses, the call does.
+class ScriptedBatch final : public BatchEnv {
+ public:
+  explicit ScriptedBatch(std::vector<ScriptedEnv> envs) : envs_(std::move(envs)) {}
+  const EnvSpec& spec() const noexcept override { return envs_[0].spec(); }
+  std::int64_t lanes() const noexcept override { return static_cast<std::int64_t>(envs_.size()); }
+  Result<void> reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
+                     std::span<const StepSlot> out) override {
+    for (std::size_t i = 0; i < lanes.size(); ++i) TROUPE_TRY(env(lanes[i]).reset(seeds[i], out[i]));
+    return {};
+  }
+  Result<void> step(std::span<const std::int64_t> lanes, std::span<const float> actions,
+                    std::span<const StepSlot> out) override {
+    for (std::size_t i = 0; i < lanes.size(); ++i) TROUPE_TRY(env(lanes[i]).step(actions.subspan(i, 1), out[i]));
+    return {};
+  }
+  Result<void> observe(std::int64_t lane, StepSlot out) override { return env(lane).observe(out); }
+  std::uint64_t state_hash(std::int64_t lane) const override {
+    return envs_[static_cast<std::size_t>(lane)].state_hash();
+  }
+
+ private:
+  ScriptedEnv& env(std::int64_t lane) { return envs_[static_cast<std::size_t>(lane)]; }
+  std::vector<ScriptedEnv> envs_;
+};
+
 class ScriptedEnvFactory final : public EnvFactory {
  public:
   explicit ScriptedEnvFactory(std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>())
@@ -91,6 +120,14 @@ class ScriptedEnvFactory final : public EnvFactory {
   Result<std::unique_ptr<Env>> make() const override {
     if (script_->failing_makes.fetch_sub(1) > 0) return Error{Errc::unavailable, "not made, as scripted"};
     return std::unique_ptr<Env>(std::make_unique<ScriptedEnv>(spec_, script_));
+  }
+  std::int64_t max_lanes() const noexcept override { return script_->max_lanes; }
+  Result<std::unique_ptr<BatchEnv>> make_batch(std::int64_t lanes) const override {
+    if (script_->max_lanes == 1) return EnvFactory::make_batch(lanes);
+    if (script_->failing_makes.fetch_sub(1) > 0) return Error{Errc::unavailable, "not made, as scripted"};
+    std::vector<ScriptedEnv> envs;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) envs.emplace_back(spec_, script_);
+    return std::unique_ptr<BatchEnv>(std::make_unique<ScriptedBatch>(std::move(envs)));
   }
 
  private:

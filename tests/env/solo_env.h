@@ -50,35 +50,29 @@ inline std::vector<float> random_actions(const ActionSpace& space, std::int64_t 
   return actions;
 }
 
-/// One environment with memory of its own to write to, without a pool.
-class SoloEnv {
+/// Memory of its own for what one environment writes.
+class SlotMemory {
  public:
-  explicit SoloEnv(std::unique_ptr<Env> env) : env_(std::move(env)), info_(env_->spec().info.size()) {
-    for (const EnvField& field : env_->spec().observation)
-      fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
+  explicit SlotMemory(const EnvSpec& spec) : info_(spec.info.size()) {
+    for (const EnvField& field : spec.observation) fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
     for (auto& field : fields_) pointers_.push_back(field.data());
   }
-  explicit SoloEnv(const std::string& id) : SoloEnv(factory_of(id)->make().value()) {}
 
-  Result<void> reset(std::uint64_t seed) {
-    terminated_ = success_ = false;
+  StepSlot for_reset() {
     reward_ = 0;
     std::fill(info_.begin(), info_.end(), 0.0);
-    return env_->reset(seed, slot());
+    return for_step();
   }
-  Result<void> step(std::span<const float> action) {
+  StepSlot for_step() {
     terminated_ = success_ = false;
-    return env_->step(action, slot());
+    return {pointers_, &reward_, &terminated_, &success_, info_};
   }
-
-  Env& env() { return *env_; }
-  const EnvSpec& spec() const { return env_->spec(); }
   double reward() const { return reward_; }
   bool terminated() const { return terminated_; }
   bool success() const { return success_; }
   const std::vector<std::vector<std::byte>>& fields() const { return fields_; }
-  /// All that a step wrote, for comparison.
-  std::vector<std::byte> bits() const {
+  /// All that a step wrote, and the hash of the state that it left, for comparison.
+  std::vector<std::byte> bits(std::uint64_t hash) const {
     std::vector<std::byte> all;
     const auto append = [&all](const void* data, std::size_t bytes) {
       const auto* begin = static_cast<const std::byte*>(data);
@@ -89,14 +83,40 @@ class SoloEnv {
     append(&terminated_, sizeof terminated_);
     append(&success_, sizeof success_);
     append(info_.data(), info_.size() * sizeof(double));
-    const std::uint64_t hash = env_->state_hash();
     append(&hash, sizeof hash);
     return all;
   }
+
+ private:
+  std::vector<std::vector<std::byte>> fields_;
+  std::vector<std::byte*> pointers_;
+  double reward_ = 0;
+  bool terminated_ = false, success_ = false;
+  std::vector<double> info_;
+};
+
+/// One environment with memory of its own to write to, without a pool.
+class SoloEnv {
+ public:
+  explicit SoloEnv(std::unique_ptr<Env> env) : env_(std::move(env)), memory_(env_->spec()) {}
+  explicit SoloEnv(std::unique_ptr<BatchEnv> batch) : SoloEnv(as_env(std::move(batch))) {}
+  explicit SoloEnv(const std::string& id) : SoloEnv(factory_of(id)->make().value()) {}
+
+  Result<void> reset(std::uint64_t seed) { return env_->reset(seed, memory_.for_reset()); }
+  Result<void> step(std::span<const float> action) { return env_->step(action, memory_.for_step()); }
+
+  Env& env() { return *env_; }
+  const EnvSpec& spec() const { return env_->spec(); }
+  double reward() const { return memory_.reward(); }
+  bool terminated() const { return memory_.terminated(); }
+  bool success() const { return memory_.success(); }
+  const std::vector<std::vector<std::byte>>& fields() const { return memory_.fields(); }
+  /// All that a step wrote, for comparison.
+  std::vector<std::byte> bits() const { return memory_.bits(env_->state_hash()); }
   /// Element `i` of a field as a double.
   double element(std::size_t field, std::size_t i) const {
     const std::byte* at =
-        fields_[field].data() + i * static_cast<std::size_t>(env_dtype_bytes(spec().observation[field].dtype));
+        fields()[field].data() + i * static_cast<std::size_t>(env_dtype_bytes(spec().observation[field].dtype));
     switch (spec().observation[field].dtype) {
       case EnvDType::u8:
         return static_cast<double>(std::to_integer<int>(*at));
@@ -115,13 +135,8 @@ class SoloEnv {
     std::memcpy(&value, at, sizeof value);
     return value;
   }
-  StepSlot slot() { return {pointers_, &reward_, &terminated_, &success_, info_}; }
   std::unique_ptr<Env> env_;
-  std::vector<std::vector<std::byte>> fields_;
-  std::vector<std::byte*> pointers_;
-  double reward_ = 0;
-  bool terminated_ = false, success_ = false;
-  std::vector<double> info_;
+  SlotMemory memory_;
 };
 
 }  // namespace troupe::testing
