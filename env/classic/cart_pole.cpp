@@ -1,10 +1,9 @@
 #include "env/classic/cart_pole.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -24,6 +23,41 @@ constexpr double kMaxAngle = 12 * 2 * std::numbers::pi / 360;  // rad
 constexpr double kMaxPosition = 2.4;                           // m
 constexpr double kStart = 0.05;                                // of each number of the state
 
+/// Poles of as many lanes as are computed at once: a loop over a fixed number of them has no remainder, so that every
+/// lane takes the same instructions and has the same bits wherever it stands.
+constexpr std::size_t kWidth = 4;
+using Each = std::array<double, kWidth>;
+struct Poles {
+  Each x{}, speed{}, angle{}, spin{}, force{}, sine{}, cosine{};
+};
+
+/// One step of the first `count`.
+void advance(Poles& p, std::size_t count) {
+  constexpr double total_mass = kCartMass + kPoleMass, pole_moment = kPoleMass * kHalfLength;
+  for (std::size_t i = 0; i < count; ++i) {
+    p.sine[i] = std::sin(p.angle[i]);
+    p.cosine[i] = std::cos(p.angle[i]);
+  }
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    const double sine = p.sine[i], cosine = p.cosine[i], speed = p.speed[i], spin = p.spin[i];
+    // The squares first, as Gymnasium does: an upright pole multiplies a difference of rounding at every step.
+    const double push = (p.force[i] + pole_moment * (spin * spin) * sine) / total_mass;
+    const double turning =
+        (kGravity * sine - cosine * push) / (kHalfLength * (4.0 / 3.0 - kPoleMass * (cosine * cosine) / total_mass));
+    const double pushing = push - pole_moment * turning * cosine / total_mass;
+    // Euler with the old speeds: positions first.
+    p.x[i] += kDt * speed;
+    p.speed[i] = speed + kDt * pushing;
+    p.angle[i] += kDt * spin;
+    p.spin[i] = spin + kDt * turning;
+  }
+}
+
+void write_observation(const std::array<double, 4>& state, const StepSlot& out) {
+  const auto observation = out.field<float>(0, state.size());
+  for (std::size_t i = 0; i < state.size(); ++i) observation[i] = static_cast<float>(state[i]);
+}
+
 }  // namespace
 
 EnvSpec CartPole::make_spec() {
@@ -37,42 +71,51 @@ EnvSpec CartPole::make_spec() {
   return spec;
 }
 
-Result<void> CartPole::reset(std::uint64_t seed, StepSlot out) {
-  CounterRng rng(seed, env_stream::reset, 0);
-  for (double& s : state_) s = rng.uniform(-kStart, kStart);
-  observe_into(out);
+CartPole::CartPole(EnvSpec spec, std::int64_t lanes)
+    : spec_(std::move(spec)), states_(static_cast<std::size_t>(lanes)) {}
+
+Result<void> CartPole::reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
+                             std::span<const StepSlot> out) {
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    CounterRng rng(seeds[i], env_stream::reset, 0);
+    for (double& s : state) s = rng.uniform(-kStart, kStart);
+    write_observation(state, out[i]);
+  }
   return {};
 }
 
-Result<void> CartPole::step(std::span<const float> action, StepSlot out) {
-  if (action.size() != 1) return invalid_argument(fmt::format("CartPole-v1: {} actions, wants 1", action.size()));
-  const auto [x, speed, angle, spin] = state_;
-  const double force = action[0] == 1 ? kForce : -kForce;
-  constexpr double total_mass = kCartMass + kPoleMass, pole_moment = kPoleMass * kHalfLength;
-  const double cosine = std::cos(angle), sine = std::sin(angle);
-  // The squares first, as Gymnasium does: an upright pole multiplies a difference of rounding at every step.
-  const double push = (force + pole_moment * (spin * spin) * sine) / total_mass;
-  const double turning =
-      (kGravity * sine - cosine * push) / (kHalfLength * (4.0 / 3.0 - kPoleMass * (cosine * cosine) / total_mass));
-  const double pushing = push - pole_moment * turning * cosine / total_mass;
-  // Euler with the old speeds: positions first.
-  state_ = {x + kDt * speed, speed + kDt * pushing, angle + kDt * spin, spin + kDt * turning};
-  *out.reward = 1;
-  *out.terminated = std::abs(state_[0]) > kMaxPosition || std::abs(state_[2]) > kMaxAngle;
-  observe_into(out);
+Result<void> CartPole::step(std::span<const std::int64_t> lanes, std::span<const float> actions,
+                            std::span<const StepSlot> out) {
+  TROUPE_TRY(check_actions(spec_, lanes, actions));
+  for (std::size_t first = 0; first < lanes.size(); first += kWidth) {
+    const std::size_t count = std::min(kWidth, lanes.size() - first);
+    Poles poles;
+    for (std::size_t i = 0; i < count; ++i) {
+      const State& state = states_[static_cast<std::size_t>(lanes[first + i])];
+      poles.x[i] = state[0], poles.speed[i] = state[1], poles.angle[i] = state[2], poles.spin[i] = state[3];
+      poles.force[i] = actions[first + i] == 1 ? kForce : -kForce;
+    }
+    advance(poles, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      State& state = states_[static_cast<std::size_t>(lanes[first + i])];
+      state = {poles.x[i], poles.speed[i], poles.angle[i], poles.spin[i]};
+      const StepSlot& slot = out[first + i];
+      *slot.reward = 1;
+      *slot.terminated = std::abs(state[0]) > kMaxPosition || std::abs(state[2]) > kMaxAngle;
+      write_observation(state, slot);
+    }
+  }
   return {};
 }
 
-void CartPole::observe_into(const StepSlot& out) const {
-  const auto observation = out.field<float>(0, state_.size());
-  for (std::size_t i = 0; i < state_.size(); ++i) observation[i] = static_cast<float>(state_[i]);
+std::uint64_t CartPole::state_hash(std::int64_t lane) const {
+  return xxh3_64(std::as_bytes(std::span(states_[static_cast<std::size_t>(lane)])));
 }
-
-std::uint64_t CartPole::state_hash() const { return xxh3_64(std::as_bytes(std::span(state_))); }
 
 void CartPole::set_state(std::span<const double> state) {
-  TROUPE_CHECK(state.size() == state_.size(), "CartPole has four numbers of state");
-  std::copy(state.begin(), state.end(), state_.begin());
+  TROUPE_CHECK(state.size() == states_[0].size(), "CartPole has four numbers of state");
+  std::copy(state.begin(), state.end(), states_[0].begin());
 }
 
 }  // namespace troupe::env

@@ -3,11 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "env/env.h"
+#include "env/batch_env.h"
 
 namespace troupe::env {
 
@@ -15,26 +14,30 @@ namespace troupe::env {
 /// the pole leans more than 12 degrees or the cart leaves the track.
 ///     observation "state" f32 [4]: x in m, its speed, angle in rad, its speed
 /// Source: Gymnasium's CartPole-v1 (Barto, Sutton, Anderson 1983); state in f64, Euler steps of 0.02 s.
-class CartPole final : public Env {
+class CartPole final : public BatchEnv {
  public:
   /// 500 steps, reward threshold of Gymnasium.
   static EnvSpec make_spec();
-  explicit CartPole(EnvSpec spec = make_spec()) : spec_(std::move(spec)) {}
+  explicit CartPole(EnvSpec spec = make_spec(), std::int64_t lanes = 1);
 
   const EnvSpec& spec() const noexcept override { return spec_; }
-  Result<void> reset(std::uint64_t seed, StepSlot out) override;
-  Result<void> step(std::span<const float> action, StepSlot out) override;
+  std::int64_t lanes() const noexcept override { return static_cast<std::int64_t>(states_.size()); }
+  Result<void> reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
+                     std::span<const StepSlot> out) override;
+  Result<void> step(std::span<const std::int64_t> lanes, std::span<const float> actions,
+                    std::span<const StepSlot> out) override;
   /// Of the bits of the state.
-  std::uint64_t state_hash() const override;
+  std::uint64_t state_hash(std::int64_t lane) const override;
 
-  /// x, speed, angle, angular speed, as state() gives them.
+  /// x, speed, angle, angular speed of lane 0, as state() gives them.
   void set_state(std::span<const double> state);
-  std::vector<double> state() const { return {state_.begin(), state_.end()}; }
+  std::vector<double> state() const { return {states_[0].begin(), states_[0].end()}; }
 
  private:
-  void observe_into(const StepSlot& out) const;
+  /// x, speed, angle, angular speed.
+  using State = std::array<double, 4>;
   EnvSpec spec_;
-  std::array<double, 4> state_{};
+  std::vector<State> states_;  // of each lane
 };
 
 }  // namespace troupe::env

@@ -1,10 +1,9 @@
 #include "env/classic/pendulum.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -29,6 +28,13 @@ double wrap(double angle) {
   return (rest < 0 ? rest + turn : rest) - std::numbers::pi;
 }
 
+void write_observation(const std::array<double, 2>& state, const StepSlot& out) {
+  const auto observation = out.field<float>(0, 3);
+  observation[0] = static_cast<float>(std::cos(state[0]));
+  observation[1] = static_cast<float>(std::sin(state[0]));
+  observation[2] = static_cast<float>(state[1]);
+}
+
 }  // namespace
 
 EnvSpec Pendulum::make_spec() {
@@ -43,46 +49,52 @@ EnvSpec Pendulum::make_spec() {
   return spec;
 }
 
-Result<void> Pendulum::reset(std::uint64_t seed, StepSlot out) {
-  CounterRng rng(seed, env_stream::reset, 0);
-  state_[0] = rng.uniform(-std::numbers::pi, std::numbers::pi);
-  state_[1] = rng.uniform(-1.0, 1.0);
-  observe_into(out);
+Pendulum::Pendulum(EnvSpec spec, std::int64_t lanes)
+    : spec_(std::move(spec)), states_(static_cast<std::size_t>(lanes)) {}
+
+Result<void> Pendulum::reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
+                             std::span<const StepSlot> out) {
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    CounterRng rng(seeds[i], env_stream::reset, 0);
+    state[0] = rng.uniform(-std::numbers::pi, std::numbers::pi);
+    state[1] = rng.uniform(-1.0, 1.0);
+    write_observation(state, out[i]);
+  }
   return {};
 }
 
-Result<void> Pendulum::step(std::span<const float> action, StepSlot out) {
-  if (action.size() != 1) return invalid_argument(fmt::format("Pendulum-v1: {} actions, wants 1", action.size()));
-  *out.reward = advance(static_cast<double>(action[0]));
-  *out.terminated = false;
-  observe_into(out);
+Result<void> Pendulum::step(std::span<const std::int64_t> lanes, std::span<const float> actions,
+                            std::span<const StepSlot> out) {
+  TROUPE_TRY(check_actions(spec_, lanes, actions));
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    *out[i].reward = advance(state, static_cast<double>(actions[i]));
+    *out[i].terminated = false;
+    write_observation(state, out[i]);
+  }
   return {};
 }
 
-double Pendulum::advance(double torque) {
+double Pendulum::advance(State& state, double torque) {
   const double u = std::clamp(torque, -kMaxTorque, kMaxTorque);
-  const auto [angle, speed] = state_;
+  const auto [angle, speed] = state;
   const double off = wrap(angle);
   const double cost = off * off + 0.1 * speed * speed + 0.001 * u * u;
   const double faster =
       speed + (3 * kGravity / (2 * kLength) * std::sin(angle) + 3.0 / (kMass * kLength * kLength) * u) * kDt;
-  state_[1] = std::clamp(faster, -kMaxSpeed, kMaxSpeed);
-  state_[0] = angle + state_[1] * kDt;
+  state[1] = std::clamp(faster, -kMaxSpeed, kMaxSpeed);
+  state[0] = angle + state[1] * kDt;
   return -cost;
 }
 
-void Pendulum::observe_into(const StepSlot& out) const {
-  const auto observation = out.field<float>(0, 3);
-  observation[0] = static_cast<float>(std::cos(state_[0]));
-  observation[1] = static_cast<float>(std::sin(state_[0]));
-  observation[2] = static_cast<float>(state_[1]);
+std::uint64_t Pendulum::state_hash(std::int64_t lane) const {
+  return xxh3_64(std::as_bytes(std::span(states_[static_cast<std::size_t>(lane)])));
 }
 
-std::uint64_t Pendulum::state_hash() const { return xxh3_64(std::as_bytes(std::span(state_))); }
-
 void Pendulum::set_state(std::span<const double> state) {
-  TROUPE_CHECK(state.size() == state_.size(), "Pendulum has two numbers of state");
-  std::copy(state.begin(), state.end(), state_.begin());
+  TROUPE_CHECK(state.size() == states_[0].size(), "Pendulum has two numbers of state");
+  std::copy(state.begin(), state.end(), states_[0].begin());
 }
 
 }  // namespace troupe::env

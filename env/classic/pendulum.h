@@ -3,11 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "env/env.h"
+#include "env/batch_env.h"
 
 namespace troupe::env {
 
@@ -16,26 +15,31 @@ namespace troupe::env {
 ///     observation "state" f32 [3]: cos angle, sin angle, angular speed in rad/s
 ///     reward -(angle^2 + 0.1 speed^2 + 0.001 torque^2), angle in [-pi, pi), before the step
 /// Source: Gymnasium's Pendulum-v1; everything in f64 (Gymnasium computes the torque's share in the action's dtype).
-class Pendulum final : public Env {
+class Pendulum final : public BatchEnv {
  public:
   static EnvSpec make_spec();
-  explicit Pendulum(EnvSpec spec = make_spec()) : spec_(std::move(spec)) {}
+  explicit Pendulum(EnvSpec spec = make_spec(), std::int64_t lanes = 1);
 
   const EnvSpec& spec() const noexcept override { return spec_; }
-  Result<void> reset(std::uint64_t seed, StepSlot out) override;
-  Result<void> step(std::span<const float> action, StepSlot out) override;
-  std::uint64_t state_hash() const override;
+  std::int64_t lanes() const noexcept override { return static_cast<std::int64_t>(states_.size()); }
+  Result<void> reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
+                     std::span<const StepSlot> out) override;
+  Result<void> step(std::span<const std::int64_t> lanes, std::span<const float> actions,
+                    std::span<const StepSlot> out) override;
+  std::uint64_t state_hash(std::int64_t lane) const override;
 
-  /// One step with a torque in full precision, clipped to the bounds; returns the reward.
-  double advance(double torque);
-  /// Angle (not wrapped) and angular speed, as state() gives them.
+  /// One step of lane 0 with a torque in full precision, clipped to the bounds; returns the reward.
+  double advance(double torque) { return advance(states_[0], torque); }
+  /// Angle (not wrapped) and angular speed of lane 0, as state() gives them.
   void set_state(std::span<const double> state);
-  std::vector<double> state() const { return {state_.begin(), state_.end()}; }
+  std::vector<double> state() const { return {states_[0].begin(), states_[0].end()}; }
 
  private:
-  void observe_into(const StepSlot& out) const;
+  /// Angle and angular speed.
+  using State = std::array<double, 2>;
+  static double advance(State& state, double torque);
   EnvSpec spec_;
-  std::array<double, 2> state_{};
+  std::vector<State> states_;  // of each lane
 };
 
 }  // namespace troupe::env

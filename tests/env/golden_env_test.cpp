@@ -36,6 +36,11 @@ void expect_observation(const SmallSlot& found, std::span<const double> wanted, 
   }
 }
 
+Result<void> step_lane(BatchEnv& env, const std::vector<float>& action, const StepSlot& out) {
+  const std::int64_t lane = 0;
+  return env.step({&lane, 1}, action, {&out, 1});
+}
+
 class GoldenCartPoleTest : public ::testing::TestWithParam<GoldenCase> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenCartPoleTest);
 
@@ -48,7 +53,7 @@ TEST_P(GoldenCartPoleTest, EachStepIsReplayedFromTheStateBefore) {
   for (std::int64_t i = 0; i < trace.steps(); ++i) {
     SCOPED_TRACE("step " + std::to_string(i));
     env.set_state(trace.at("state_before").row(i));
-    ASSERT_TRUE(env.step(trace.action(i), out.slot()));
+    ASSERT_TRUE(step_lane(env, trace.action(i), out.slot()));
     const auto wanted = trace.at("state_after").row(i);
     for (std::size_t k = 0; k < wanted.size(); ++k)
       ASSERT_NEAR(env.state()[k], wanted[k], 1e-12 * (1 + std::abs(wanted[k]))) << "state[" << k << "]";
@@ -69,7 +74,7 @@ TEST_P(GoldenCartPoleTest, TraceIsReplayedFromItsResets) {
       env.set_state(trace.at("state_before").row(i));
       elapsed = 0;
     }
-    ASSERT_TRUE(env.step(trace.action(i), out.slot()));
+    ASSERT_TRUE(step_lane(env, trace.action(i), out.slot()));
     ++elapsed;
     if (trace.has("state_after")) {
       ASSERT_NO_FATAL_FAILURE(testing::expect_near(env.state(), trace.at("state_after").row(i),
@@ -98,7 +103,7 @@ class GoldenPendulumTest : public ::testing::TestWithParam<GoldenCase> {
       out.observation = {static_cast<float>(std::cos(state[0])), static_cast<float>(std::sin(state[0])),
                          static_cast<float>(state[1])};
     } else {
-      ASSERT_TRUE(env.step(trace.action(i), out.slot()));
+      ASSERT_TRUE(step_lane(env, trace.action(i), out.slot()));
     }
   }
 };

@@ -9,8 +9,9 @@ namespace {
 
 class CartPoleTest : public ::testing::Test {
  protected:
-  SoloEnv env_{std::make_unique<CartPole>()};
-  CartPole& pole_ = static_cast<CartPole&>(env_.env());
+  std::unique_ptr<CartPole> made_ = std::make_unique<CartPole>();
+  CartPole& pole_ = *made_;
+  SoloEnv env_{std::move(made_)};
 };
 
 TEST_F(CartPoleTest, StartsNearTheMiddle) {

@@ -43,8 +43,9 @@ TEST(PendulumTest, TheAngleIsNotWrappedInTheStateButInTheCost) {
 }
 
 TEST(PendulumTest, ObservesTheAngleAsAPointOfTheCircle) {
-  SoloEnv env(std::make_unique<Pendulum>());
-  auto& pendulum = static_cast<Pendulum&>(env.env());
+  auto made = std::make_unique<Pendulum>();
+  Pendulum& pendulum = *made;
+  SoloEnv env(std::move(made));
   pendulum.set_state(std::vector<double>{2, -3});
   env.step(std::vector<float>{0}).value();
   EXPECT_FLOAT_EQ(static_cast<float>(env.element(0, 0)), static_cast<float>(std::cos(pendulum.state()[0])));
