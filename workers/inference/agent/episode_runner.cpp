@@ -7,6 +7,7 @@
 #include <cmath>
 #include <deque>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -64,7 +65,13 @@ class Match {
       return Error{Errc::failed_precondition,
                    fmt::format("{} has no time limit; set env.max_episode_steps", agent_.spec().id)};
     }
-    for (std::int64_t i = 0; i < options_.episodes; ++i) waiting_.push_back(options_.first_seed + i);
+    records_ = options_.ended_before;
+    failed_.assign(options_.suspects.begin(), options_.suspects.end());
+    std::set<std::int64_t> known(failed_.begin(), failed_.end());
+    for (const EvaluationEpisode& record : records_) known.insert(record.seed);
+    for (std::int64_t seed = options_.first_seed; seed < options_.first_seed + options_.episodes; ++seed) {
+      if (!known.contains(seed)) waiting_.push_back(seed);
+    }
     TROUPE_TRY(play_waiting());
     // One at a time: a hang is then the fault of the episode that is played.
     are_repeats_ = true;
@@ -82,6 +89,7 @@ class Match {
   Result<void> play_waiting() {
     TROUPE_TRY(begin_episodes());
     while (std::any_of(players_.begin(), players_.end(), [](const Player& p) { return p.playing; })) {
+      if (options_.is_cancelled && options_.is_cancelled()) return Error{Errc::cancelled, "the evaluation was cut off"};
       const at::Tensor actions = act();
       TROUPE_TRY(check(actions));
       TROUPE_TRY(each_playing([&](Player& player) { return send(player, actions); }));
@@ -184,6 +192,7 @@ class Match {
   void keep(EvaluationEpisode record) {
     if (agent_.spec().has_success && record.success_once) record.actions = {};
     records_.push_back(std::move(record));
+    if (options_.on_end) options_.on_end(records_.back());
     if (options_.progress) options_.progress(static_cast<std::int64_t>(records_.size()), options_.episodes);
     const auto has_actions = [](const EvaluationEpisode& episode) { return !episode.actions.empty(); };
     if (std::count_if(records_.begin(), records_.end(), has_actions) <= options_.keep_actions) return;
@@ -205,6 +214,7 @@ class Match {
         waiting_.pop_front();
         player.playing = true;
         player.seen.reset();
+        if (options_.on_begin) options_.on_begin(player.record.seed, are_repeats_);
         TROUPE_TRY(pool_->reset_to_seed(player.group, evaluation_seed(player.record.seed)));
         sent.push_back(&player);
       }

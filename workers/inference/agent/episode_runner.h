@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/progress.h"
@@ -29,6 +30,15 @@ struct EpisodeOptions {
   std::int64_t keep_actions = 0;
   /// Episodes that have ended.
   Progress progress{};
+  /// Of an evaluation that goes on after a crash: what has ended and is not played again, and seeds that were under
+  /// way, which are repeated at the end, alone.
+  std::vector<EvaluationEpisode> ended_before = {};
+  std::vector<std::int64_t> suspects = {};
+  /// Told of every episode before it begins (`repeats`: alone), and when it has ended or is lost. May be empty.
+  std::function<void(std::int64_t seed, bool repeats)> on_begin = {};
+  std::function<void(const EvaluationEpisode& episode)> on_end = {};
+  /// True ends the evaluation before the next step. May be empty.
+  std::function<bool()> is_cancelled = {};
 };
 
 /// What a job asks for: eval.episodes from eval.seed on, at most 16 at once and on every core, env.step_timeout_s. No
@@ -43,8 +53,7 @@ EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env);
 /// An environment that fails, or makes a step of all of them longer than step_timeout, costs its episode, which is
 /// repeated at the end, alone, and then lost (EvaluationEpisode::lost). Environments that hang are left behind with
 /// their threads; at the third time whatever is not played yet is lost. Errors: failed_precondition (no time limit);
-/// those of making environments and of
-/// check_same_spec; internal (the policy's answer is not finite).
+/// those of making environments and of check_same_spec; internal (the policy's answer is not finite); cancelled.
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
                                                     const PublishedWeights& weights, const EpisodeOptions& options);
 

@@ -219,6 +219,32 @@ TEST_F(EpisodeRunnerTest, AnEvaluationMayLoseAll) {
   EXPECT_EQ(m.count("eval/return"), 0u) << "no number where nothing was played";
 }
 
+TEST_F(EpisodeRunnerTest, AnEvaluationGoesOnWithWhatWasEndedAndRepeatsSuspectsAlone) {
+  std::vector<std::pair<std::int64_t, bool>> began;
+  std::vector<std::int64_t> ended;
+  EpisodeOptions options{.episodes = 6, .first_seed = 500, .parallel = 3};
+  options.ended_before = {{.seed = 501, .total_return = -1, .length = 1}, {.seed = 505, .lost = "it was repeated"}};
+  options.suspects = {500, 503};
+  options.on_begin = [&](std::int64_t seed, bool repeats) { began.emplace_back(seed, repeats); };
+  options.on_end = [&](const EvaluationEpisode& episode) { ended.push_back(episode.seed); };
+  const auto records = play("lottery-test-v1", options);
+  EXPECT_THAT(began, ::testing::ElementsAre(std::pair(502, false), std::pair(504, false), std::pair(500, true),
+                                            std::pair(503, true)));
+  EXPECT_THAT(ended, ::testing::UnorderedElementsAre(500, 502, 503, 504));
+  ASSERT_EQ(records->size(), 6u);
+  EXPECT_EQ((*records)[1].total_return, -1);
+  EXPECT_EQ((*records)[5].lost, "it was repeated");
+  for (const std::size_t i : {0, 2, 3, 4})
+    EXPECT_EQ((*records)[i].total_return, Lottery::return_of(evaluation_seed((*records)[i].seed)));
+}
+
+TEST_F(EpisodeRunnerTest, AnEvaluationIsCutOffBeforeTheNextStep) {
+  int asked = 0;
+  EpisodeOptions options{.episodes = 6, .parallel = 2};
+  options.is_cancelled = [&] { return ++asked == 3; };
+  EXPECT_EQ(play("lottery-test-v1", options).error().code(), Errc::cancelled);
+}
+
 TEST(EvaluationMetricsTest, WhatWasLostCountsInNoMean) {
   const auto m = evaluation_metrics({{.seed = 1, .total_return = 2, .length = 4, .success_once = true},
                                      {.seed = 2, .lost = "the wheel came off"},
