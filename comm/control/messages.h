@@ -183,7 +183,8 @@ struct ActorExited {
   }
 };
 /// controller -> producer: the consumers to dial (a decoder the learners' feeds, a simulator the rollout workers, a
-/// rollout worker the learners' feeds, a learner the rollout workers' weights); to consumers: producers that are gone.
+/// rollout worker the learners' feeds, a learner the weights' channels of rollout workers and of the evaluator); to
+/// consumers: producers that are gone.
 struct Peers {
   static constexpr std::uint16_t kType = 0x14;
   /// The membership epoch whose consumers these are.
@@ -196,6 +197,8 @@ struct Peers {
   std::vector<std::string> died = {};
   /// Producers that survive SIGKILL: what they owe is asked of others, and their slots stay theirs.
   std::vector<std::string> unkillable = {};
+  /// To learners: those of `channels` that take the versions to be evaluated and no others.
+  std::vector<std::string> evaluators = {};
   template <class V>
   void fields(V& v) {
     v(1, fence);
@@ -203,6 +206,7 @@ struct Peers {
     v(3, gone);
     v(4, died);
     v(5, unkillable);
+    v(6, evaluators);
   }
 };
 /// controller -> learner: form a group and resume.
@@ -420,13 +424,14 @@ struct Finished {
     v(3, step);
   }
 };
-/// learner -> controller: a held-out evaluation.
+/// learner -> controller: a held-out evaluation. evaluator -> controller: one that played episodes; without metrics it
+/// has begun, also again after a restart.
 struct EvalReport {
   static constexpr std::uint16_t kType = 0x47;
   std::string actor;
   std::uint64_t fence = 0;
   std::int64_t step = 0;
-  std::map<std::string, double> metrics;
+  std::map<std::string, double> metrics = {};
   template <class V>
   void fields(V& v) {
     v(1, actor);

@@ -281,6 +281,7 @@ void ActorPools::send_peers(const ActorRecord& producer, std::uint64_t fence) {
       for (const std::string& address : flow.weights ? consumer->weights : consumer->channels) {
         if (local == !address.starts_with("zmq:")) {
           peers.channels.push_back(address);
+          if (flow.consumer == RoleKind::evaluator) peers.evaluators.push_back(address);
           break;
         }
       }

@@ -8,12 +8,15 @@
 
 namespace troupe::workers {
 
-/// One rollout worker: the loop that serves its credits, and the version under way to it.
+/// One rollout worker or evaluator: the loop that serves its credits, and the version under way to it.
 class WeightPublisher::Connection {
  public:
-  Connection(WeightPublisher& publisher, const std::string& address)
+  Connection(WeightPublisher& publisher, const std::string& address, bool is_evaluator)
       : publisher_(publisher),
-        loop_({.producer = publisher.options_.producer, .consumer = "a rollout worker's weights", .address = address},
+        is_evaluator_(is_evaluator),
+        loop_({.producer = publisher.options_.producer,
+               .consumer = is_evaluator ? "the evaluator's weights" : "a rollout worker's weights",
+               .address = address},
               publisher.dial_,
               {.serve = [this](const auto& producer, const Credit& credit) { return send(*producer, credit); },
                .ready = [this] { return wait_for_run(); },
@@ -30,8 +33,9 @@ class WeightPublisher::Connection {
   /// A version that is begun is finished: one that is cut off would help nobody.
   bool wait_for_run() {
     std::unique_lock lock(publisher_.mutex_);
-    publisher_.changed_.wait(
-        lock, [&] { return stopping_ || run_ || (run_ = publisher_.next_for(fence_, version_)) != nullptr; });
+    publisher_.changed_.wait(lock, [&] {
+      return stopping_ || run_ || (run_ = publisher_.next_for(fence_, version_, is_evaluator_)) != nullptr;
+    });
     return !stopping_;
   }
 
@@ -73,6 +77,7 @@ class WeightPublisher::Connection {
   }
 
   WeightPublisher& publisher_;
+  const bool is_evaluator_;
   bool stopping_ = false;           // guarded by the publisher's mutex
   std::shared_ptr<const Run> run_;  // under way; the loop's thread's, as the rest
   std::size_t sent_ = 0;            // bytes of it
@@ -87,9 +92,11 @@ WeightPublisher::WeightPublisher(const PolicyNet& net, Options options, Consumer
 
 WeightPublisher::~WeightPublisher() { connections_.clear(); }
 
-void WeightPublisher::set_peers(const std::vector<std::string>& addresses) {
-  connect_listed(connections_, addresses,
-                 [this](const std::string& address) { return std::make_unique<Connection>(*this, address); });
+void WeightPublisher::set_peers(const std::vector<std::string>& addresses, const std::vector<std::string>& evaluators) {
+  connect_listed(connections_, addresses, [&](const std::string& address) {
+    const bool is_evaluator = std::find(evaluators.begin(), evaluators.end(), address) != evaluators.end();
+    return std::make_unique<Connection>(*this, address, is_evaluator);
+  });
 }
 
 void WeightPublisher::begin(std::uint64_t fence, int world, int rank) {
@@ -98,10 +105,11 @@ void WeightPublisher::begin(std::uint64_t fence, int world, int rank) {
   world_ = world;
   rank_ = rank;
   kept_.clear();
+  evaluated_.reset();
 }
 
 void WeightPublisher::publish(std::int64_t version, std::span<const std::span<const float>> shards,
-                              const NormaliserState* normaliser) {
+                              const NormaliserState* normaliser, bool is_evaluated) {
   TROUPE_CHECK(shards.size() == stream_.layouts().size(), "one shard per acting unit is published");
   std::shared_ptr<Run> run;
   {
@@ -127,6 +135,7 @@ void WeightPublisher::publish(std::int64_t version, std::span<const std::span<co
     run->version = version;
     run->world = world_;
     run->rank = rank_;
+    if (is_evaluated) evaluated_ = run;
     kept_.push_back(std::move(run));
     while (kept_.size() > std::max<std::size_t>(1, options_.keep)) {
       // The memory of a version that nobody is sending serves the next one.
@@ -138,11 +147,12 @@ void WeightPublisher::publish(std::int64_t version, std::span<const std::span<co
   changed_.notify_all();
 }
 
-std::shared_ptr<const WeightPublisher::Run> WeightPublisher::next_for(std::uint64_t fence, std::int64_t after) {
-  for (const auto& run : kept_) {
-    if (run->fence != fence || run->version > after) return run;
-  }
-  return nullptr;
+std::shared_ptr<const WeightPublisher::Run> WeightPublisher::next_for(std::uint64_t fence, std::int64_t after,
+                                                                      bool is_evaluator) const {
+  const auto is_wanted = [&](const Run& run) { return run.fence != fence || run.version > after; };
+  if (is_evaluator) return evaluated_ && is_wanted(*evaluated_) ? evaluated_ : nullptr;
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& run) { return is_wanted(*run); });
+  return found == kept_.end() ? nullptr : *found;
 }
 
 WeightPublisher::Stats WeightPublisher::stats() const {

@@ -64,7 +64,7 @@ struct WeightsTest : ::testing::Test {
     for (auto& rank : ranks) rank->set_peers({consumer->address()});
   }
   /// Element i of the unit is version + i / 1e6.
-  void publish(int rank, std::int64_t version, const NormaliserState* normaliser = nullptr) {
+  void publish(int rank, std::int64_t version, const NormaliserState* normaliser = nullptr, bool is_evaluated = false) {
     const FlatLayout layout = make_flat_layout(net->units()[0].params);
     std::vector<float> shard(static_cast<std::size_t>(layout.shard(world)));
     for (std::size_t i = 0; i < shard.size(); ++i) {
@@ -72,7 +72,14 @@ struct WeightsTest : ::testing::Test {
           static_cast<float>(version) + static_cast<float>(static_cast<std::size_t>(rank) * shard.size() + i) / 1e6f;
     }
     const std::span<const float> view(shard);
-    ranks[static_cast<std::size_t>(rank)]->publish(version, std::span(&view, 1), normaliser);
+    ranks[static_cast<std::size_t>(rank)]->publish(version, std::span(&view, 1), normaliser, is_evaluated);
+  }
+  /// As an evaluator.
+  void connect_evaluator() {
+    for (auto& rank : ranks) rank->set_peers({consumer->address()}, {consumer->address()});
+  }
+  void publish_evaluated(std::int64_t version) {
+    for (int rank = 0; rank < world; ++rank) publish(rank, version, nullptr, /*is_evaluated=*/true);
   }
 };
 
@@ -137,6 +144,33 @@ TEST_F(WeightsTest, ExactVersionsAreKeptAsLongAsTheyMayBeAskedFor) {
   ASSERT_TRUE(receiver->wait_for(1, {.version = 3, .exact = true}, kPatience));
   EXPECT_EQ(receiver->find(1, {.version = 0, .exact = true}), nullptr);
   EXPECT_EQ(receiver->find(1, {.version = 1, .exact = true})->version, 1);
+}
+
+TEST_F(WeightsTest, AnEvaluatorGetsTheVersionsThatAreToBeEvaluatedAlone) {
+  form(2, 1);
+  connect_evaluator();
+  for (const std::int64_t version : {0, 1, 3}) {
+    publish(0, version);
+    publish(1, version);
+    publish_evaluated(version + 1);
+    ASSERT_TRUE(receiver->wait_for(1, {.version = version + 1, .exact = true}, kPatience)) << version;
+  }
+  EXPECT_EQ(receiver->stats().versions, 3);
+}
+
+TEST_F(WeightsTest, AnEvaluatorThatComesLateGetsTheNewestVersionToBeEvaluated) {
+  form(2, 1);
+  publish_evaluated(2);
+  publish_evaluated(4);
+  for (const int rank : {0, 1}) publish(rank, 5);
+  connect_evaluator();
+  ASSERT_TRUE(receiver->wait_for(1, {.version = 4, .exact = true}, kPatience));
+  // Those of a group that is gone are not sent any more.
+  form(2, 2);
+  for (const int rank : {0, 1}) publish(rank, 3);
+  publish_evaluated(6);
+  ASSERT_TRUE(receiver->wait_for(2, {.version = 6, .exact = true}, kPatience));
+  EXPECT_EQ(receiver->stats().versions, 2);
 }
 
 TEST_F(WeightsTest, BucketsOfAnOlderGroupAreIgnored) {
