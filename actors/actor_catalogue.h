@@ -33,6 +33,7 @@ enum class Party : std::uint8_t {
   encoder,
   env,
   rollout,
+  evaluator,
   checkpointer,
   /// The name that a further node joined with.
   session,
@@ -44,8 +45,8 @@ enum class Party : std::uint8_t {
   unknown,
 };
 constexpr auto enum_names(Party) {
-  return std::array{"controller", "agent",        "learner", "decoder", "encoder", "env",
-                    "rollout",    "checkpointer", "session", "owner",   "viewer",  "unknown"};
+  return std::array{"controller", "agent",        "learner", "decoder", "encoder", "env",    "rollout",
+                    "evaluator",  "checkpointer", "session", "owner",   "viewer",  "unknown"};
 }
 
 /// One kind of actor. The texts are those of docs/actors.md.
@@ -116,6 +117,8 @@ inline constexpr std::array kActors{
     planned_actor(Party::rollout, "rollout/N", "`RolloutRole` with `RolloutWorker` (`workers/rollout`)",
                   "its own, the worker's, one per feed", kTypes<Peers>,
                   kTypes<ActorUp, Event, StuckProducer, ProducerTimes>),
+    planned_actor(Party::evaluator, "evaluator/0", "`EvaluatorRole` (`workers/evaluator`)",
+                  "its own, the player's, stepping threads", kTypes<Peers>, kTypes<ActorUp, EvalReport, Event>),
     planned_actor(Party::checkpointer, "checkpointer/0", "`CheckpointerRole` (`workers/checkpoint`)", "its own",
                   kTypes<CheckpointBegin>, kTypes<ActorUp, CheckpointDone>),
     ActorRow{.party = Party::controller,

@@ -10,6 +10,7 @@
 #include "actors/actor_catalogue.h"
 #include "actors/consumer_dial.h"
 #include "actors/encoder_factory.h"
+#include "actors/evaluator_factory.h"
 #include "actors/learner_factory.h"
 #include "actors/rollout_factory.h"
 #include "base/version.h"
@@ -112,9 +113,10 @@ struct Factory {
   std::string_view role;
   Result<std::unique_ptr<Role>> (*make)(const RoleContext& context, const ActorIdentity& identity, Outbox outbox);
 };
-constexpr Factory kFactories[] = {{"decoder", make_decoder}, {"encoder", make_encoder},
-                                  {"env", make_simulator},   {"rollout", make_rollout},
-                                  {"learner", make_learner}, {"checkpointer", make_checkpointer}};
+constexpr Factory kFactories[] = {
+    {"decoder", make_decoder},          {"encoder", make_encoder},     {"env", make_simulator},
+    {"rollout", make_rollout},          {"evaluator", make_evaluator}, {"learner", make_learner},
+    {"checkpointer", make_checkpointer}};
 static_assert(std::all_of(std::begin(kFactories), std::end(kFactories),
                           [](const Factory& factory) { return !taken_by(factory.role).empty(); }),
               "a role has no row in actors/actor_catalogue.h, so its actors would take nothing");

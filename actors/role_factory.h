@@ -28,9 +28,9 @@ struct RoleContext {
   IoLoop* loop = nullptr;
 };
 
-/// Builds roles by name: decoder, encoder, env, rollout, learner or checkpointer. The one place that knows every role's
-/// class. A call opens what the role reads (datasets, weights, environments), and throws std::runtime_error with the
-/// reason when it cannot, also for an unknown name. `loop` is the process's.
+/// Builds roles by name: decoder, encoder, env, rollout, evaluator, learner or checkpointer. The one place that knows
+/// every role's class. A call opens what the role reads (datasets, weights, environments), and throws
+/// std::runtime_error with the reason when it cannot, also for an unknown name. `loop` is the process's.
 LocalActors::MakeRole role_maker(RoleContext context, IoLoop& loop);
 
 }  // namespace troupe::actors

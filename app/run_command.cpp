@@ -239,8 +239,8 @@ class RunSession {
     for (const PlannedActor& actor : plan_.actors) {
       if ((is_elastic(actor.role) && actor.role != RoleKind::rollout) || actor.node == 0) continue;
       return fail(Error{Errc::failed_precondition,
-                        fmt::format("{} is planned on node/{}; this build runs learners, rollout workers and the "
-                                    "checkpointer on the machine of `troupe run`. Place "
+                        fmt::format("{} is planned on node/{}; this build runs learners, rollout workers, the "
+                                    "evaluator and the checkpointer on the machine of `troupe run`. Place "
                                     "them there: {{node_group: node, placement: \"0:...\"}}",
                                     actor.name, actor.node)},
                   kInfeasible);

@@ -122,7 +122,7 @@ struct ClusterConfig {
   std::vector<NodeGroupConfig> node_groups;
   std::map<std::string, PlacementConfig> component_placement;
   std::map<std::string, std::string> isolation;
-  /// learner and checkpointer are refused: their size is fixed for the run.
+  /// learner, evaluator and checkpointer are refused: their size is fixed for the run.
   std::map<std::string, ElasticConfig> elastic;
   ThreadsConfig threads;
   RestartConfig restart;
@@ -146,7 +146,7 @@ struct ClusterConfig {
     v.list("node_groups", &ClusterConfig::node_groups, "named groups of nodes");
     v.map("component_placement", &ClusterConfig::component_placement,
           "placement of each role: learner, decoder (or encoder, with data.features.encode encoder; with job.kind rl "
-          "env and rollout), checkpointer");
+          "env, rollout and evaluator), checkpointer");
     v.map("isolation", &ClusterConfig::isolation,
           "per role: process (own OS process) or thread (inside the node's process)", {"process", "thread"});
     v.map("elastic", &ClusterConfig::elastic, "bounds of elastic pools (decoder, encoder, env, rollout)");

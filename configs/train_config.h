@@ -326,10 +326,12 @@ struct EvalConfig {
   std::int64_t every = 0;
   /// Samples, 1 to 2^20.
   std::int64_t max_samples = 8;
-  /// Episodes, 1 to 2^24. Read by app, workers/learner/rl.
+  /// Episodes, 1 to 2^24. Read by app, workers/evaluator.
   std::int64_t episodes = 100;
-  /// 0 to 2^53. Read by app, workers/learner/rl.
+  /// 0 to 2^53. Read by app, workers/evaluator.
   std::int64_t seed = 1'000'000;
+  /// Seconds, 1 to 604800. Read by workers/controller.
+  Seconds timeout{1800};
   /// 0 to 10000. Read by app.
   std::int64_t videos = 4;
   OpenLoopConfig open_loop;
@@ -344,6 +346,10 @@ struct EvalConfig {
             1, 1 << 24);
     v.field("seed", &EvalConfig::seed, "kind rl: seed of the first evaluation episode; the others count up", "", 0,
             1LL << 53);
+    v.field("timeout_s", &EvalConfig::timeout,
+            "kind rl: how long the job waits, behind the last step, for the evaluation of that step; then it ends "
+            "without",
+            "seconds", 1, 604800);
     v.field("videos", &EvalConfig::videos,
             "kind rl: videos of failures that the last evaluation writes, where the environment can be drawn", "count",
             0, 10000);

@@ -217,8 +217,9 @@ void validate_cluster(const ClusterConfig& cluster, Rules& rules) {
   for (const auto& [role, elastic] : cluster.elastic) {
     const std::string path = "cluster.elastic." + role;
     rules.require(is_role(role), path, role_error(role));
-    rules.require(!is_role(role) || (role != RoleKind::learner && role != RoleKind::checkpointer), path,
-                  fmt::format("{} has a fixed size; decoder, encoder, env and rollout are elastic", role));
+    rules.require(
+        !is_role(role) || (role != RoleKind::learner && role != RoleKind::evaluator && role != RoleKind::checkpointer),
+        path, fmt::format("{} has a fixed size; decoder, encoder, env and rollout are elastic", role));
     rules.require(elastic.min <= elastic.max, path + ".min",
                   fmt::format("{} is above max {}", elastic.min, elastic.max));
   }

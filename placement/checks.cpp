@@ -106,10 +106,10 @@ void check_pool_size(const JobConfig& job, const Seats& seats, std::vector<std::
   }
 }
 
-// Encoders, simulators and rollout workers compute on cores; a device that they were given would idle.
+// Encoders, simulators, rollout workers and the evaluator compute on cores; a device that they were given would idle.
 void check_idle_devices(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
-  for (const std::string& role : elastic_roles(job)) {
-    if (role == RoleKind::decoder) continue;
+  for (const std::string& role : planned_roles(job)) {
+    if (role == RoleKind::decoder || role == RoleKind::learner || role == RoleKind::checkpointer) continue;
     const auto& mine = seats.at(role);
     for (std::size_t p = 0; p < mine.size(); ++p) {
       if (mine[p].devices.empty()) continue;
@@ -136,10 +136,11 @@ void check_seats(const ClusterSnapshot& cluster, const JobConfig& job, const Sea
   check_devices(job, seats, reasons);
   check_idle_devices(job, seats, reasons);
   check_learners(cluster, seats.at("learner"), reasons);
-  if (seats.at("checkpointer").size() != 1) {
-    reasons.push_back(fmt::format(
-        "cluster.component_placement.checkpointer starts {} checkpointers; exactly one is needed, such as \"0\"",
-        seats.at("checkpointer").size()));
+  for (const char* role : {"evaluator", "checkpointer"}) {
+    const auto mine = seats.find(role);
+    if (mine == seats.end() || mine->second.size() == 1) continue;
+    reasons.push_back(fmt::format("cluster.component_placement.{} starts {} {}s; exactly one is needed, such as \"0\"",
+                                  role, mine->second.size(), role));
   }
   check_pool_size(job, seats, reasons);
 }

@@ -11,8 +11,8 @@
 namespace troupe::placement {
 
 /// Reasons why seats contradict each other or the hardware: a device given twice, a learner rank without exactly one
-/// device beside others that have one, mixed device models, more than one checkpointer, a pool outside its elastic
-/// bounds.
+/// device beside others that have one, mixed device models, more than one evaluator or checkpointer, a pool outside its
+/// elastic bounds.
 void check_seats(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats,
                  std::vector<std::string>& reasons);
 

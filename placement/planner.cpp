@@ -44,7 +44,7 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
     if (a.role == RoleKind::learner) {
       a.memory_bytes = devices ? table.arena_bytes() : table.total();
       if (a.node != checkpointer_node && a.process_rank < savers) ++remote_ranks;
-    } else if (is_elastic(a.role)) {
+    } else if (is_elastic(a.role) || a.role == RoleKind::evaluator) {
       a.memory_bytes = cost.decoder_bytes;
     } else {
       // Shards of ranks on other nodes arrive over the network and are staged here.
@@ -77,6 +77,7 @@ std::vector<PlannedActor> make_actors(const ClusterSnapshot& cluster, const JobC
         actor.cpus = learner_cpus(node, job, ranks[n]);
         actor.threads = learner_threads(node, job, ranks[n]);
       }
+      if (role == RoleKind::evaluator) actor.cpus = kEvaluatorCpus;
       if (role == RoleKind::checkpointer) actor.cpus = checkpointer_cpus(node);
       actors.push_back(std::move(actor));
     }

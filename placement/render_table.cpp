@@ -165,6 +165,17 @@ std::string pool_block(const Plan& plan, const JobConfig& job, const std::string
                {fmt::format("{}; elastic {} to {}", actors.front()->isolation, bounds.min, bounds.max)});
 }
 
+std::string evaluator_block(const Plan& plan, const JobConfig& job) {
+  const auto actors = actors_of(plan, "evaluator");
+  if (actors.empty()) return {};
+  const std::string often =
+      job.eval.every > 0 ? fmt::format("every {} steps and ", format_grouped(job.eval.every)) : "";
+  return block("evaluator", actors, places(plan, actors),
+               fmt::format("host {}", format_bytes(actors.front()->memory_bytes)),
+               {fmt::format("{}; {} episodes {}after the last step, beside training", actors.front()->isolation,
+                            format_grouped(job.eval.episodes), often)});
+}
+
 std::string checkpointer_block(const Plan& plan, const JobConfig& job) {
   const auto actors = actors_of(plan, "checkpointer");
   const std::int64_t disk = plan.disk_bytes_per_checkpoint;
@@ -244,7 +255,8 @@ std::string to_table(const Plan& plan, const JobConfig& job) {
   std::string text = fmt::format(fmt::runtime(kRow), "actor", "count", "where", "cpus", "memory", "notes");
   text += learner_block(plan, job);
   for (const std::string& role : elastic_roles(job)) text += pool_block(plan, job, role);
-  text += checkpointer_block(plan, job) + replay_log_line(plan, job) + batch_line(plan, job);
+  text +=
+      evaluator_block(plan, job) + checkpointer_block(plan, job) + replay_log_line(plan, job) + batch_line(plan, job);
   text += fmt::format("  {:<13} {} over {} rank{}\n", "collective", plan.collective, plan.batch.data_ranks,
                       plan.batch.data_ranks == 1 ? "" : "s");
   if (!plan.products.empty()) text += fmt::format("  {:<13} {} (bf16)\n", "products", plan.products);

@@ -43,6 +43,9 @@ inline bool is_other_feeder(std::string_view role, const JobConfig& job) {
          role != feeder_role(job);
 }
 
+/// Whether the job has an evaluator: one actor that plays the evaluations beside training.
+inline bool has_evaluator(const JobConfig& job) { return job.job.kind == JobKind::rl; }
+
 /// A stream of items from every actor of one role to every actor of another. The consumer owns the arena and listens;
 /// the producer dials and is told when its consumers change (comm/channel/channel.h).
 struct Flow {
@@ -56,6 +59,7 @@ inline std::vector<Flow> flows(const JobConfig& job) {
   if (job.job.kind == JobKind::rl) {
     all.push_back({"env", "rollout"});
     all.push_back({"learner", "rollout", /*weights=*/true});
+    all.push_back({"learner", "evaluator", /*weights=*/true});
   }
   return all;
 }

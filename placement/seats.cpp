@@ -125,8 +125,12 @@ std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& 
   const auto bounds = job.cluster.elastic.find(role);
   const ElasticConfig elastic = bounds == job.cluster.elastic.end() ? ElasticConfig{} : bounds->second;
   std::vector<std::int64_t> ranks(cluster.nodes.size()), checkpointers(cluster.nodes.size());
+  std::vector<double> evaluators(cluster.nodes.size());
   for (const Seat& seat : seats.at("learner")) ++ranks[static_cast<std::size_t>(seat.node)];
   for (const Seat& seat : seats.at("checkpointer")) ++checkpointers[static_cast<std::size_t>(seat.node)];
+  if (const auto found = seats.find("evaluator"); found != seats.end()) {
+    for (const Seat& seat : found->second) evaluators[static_cast<std::size_t>(seat.node)] += kEvaluatorCpus;
+  }
   std::vector<Seat> pool;
   const bool on_cores = seats.at("learner").front().devices.empty();
   for (std::size_t n = 0; n < cluster.nodes.size(); ++n) {
@@ -134,7 +138,7 @@ std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& 
     const bool is_helper = ranks[n] == 0 && on_cores && role != RoleKind::rollout;
     if (ranks[n] == 0 && !is_helper) continue;
     const double taken = (ranks[n] == 0 ? 0.0 : learner_cpus(node, job, ranks[n])) * static_cast<double>(ranks[n]) +
-                         checkpointer_cpus(node) * static_cast<double>(checkpointers[n]);
+                         checkpointer_cpus(node) * static_cast<double>(checkpointers[n]) + evaluators[n];
     const auto free =
         static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / feeder_cpus(job, role)));
     const std::int64_t wanted = std::max<std::int64_t>(ranks[n], is_helper ? 1 : 0) *
@@ -154,6 +158,7 @@ std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& 
 std::vector<std::string> planned_roles(const JobConfig& job) {
   std::vector<std::string> roles = {"learner"};
   for (std::string& role : elastic_roles(job)) roles.push_back(std::move(role));
+  if (has_evaluator(job)) roles.emplace_back("evaluator");
   roles.emplace_back("checkpointer");
   return roles;
 }
@@ -199,6 +204,7 @@ Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::v
     seats[role] = manual_seats(cluster, job, role, rule, reasons);
   if (seats.count("learner") == 0) seats["learner"] = default_learners(cluster);
   if (seats.count("checkpointer") == 0) seats["checkpointer"] = {Seat{}};
+  if (has_evaluator(job) && seats.count("evaluator") == 0) seats["evaluator"] = {Seat{}};
   if (!reasons.empty()) return seats;
   for (const std::string& role : elastic_roles(job)) {
     if (seats.count(role) == 0) seats[role] = default_pool(cluster, job, role, seats);

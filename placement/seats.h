@@ -19,11 +19,11 @@ struct Seat {
 /// Seats of every role by process rank.
 using Seats = std::map<std::string, std::vector<Seat>>;
 
-/// The roles of a job, in the order of the plan: learner, elastic_roles(job), checkpointer.
+/// The roles of a job, in the order of the plan: learner, elastic_roles(job), evaluator, checkpointer.
 std::vector<std::string> planned_roles(const JobConfig& job);
 
 /// Resolves `cluster.component_placement` and fills in roles it leaves out: learners on every device, or one per node
-/// where no node has any; elastic pools beside the learners; one checkpointer on node 0. Every
+/// where no node has any; elastic pools beside the learners; one evaluator and one checkpointer on node 0. Every
 /// failure appends one sentence to `reasons`; the result is complete only when none was added.
 Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::vector<std::string>& reasons);
 
@@ -41,6 +41,8 @@ double feeder_cpus(const JobConfig& job, const std::string& role);
 /// step their environments: simulators and learner take turns, and each waits while the other works.
 double elastic_cpus(const NodeSnapshot& node, const JobConfig& job, const std::string& role,
                     std::int64_t actors_on_node);
+/// Cores of the evaluator: 1, on which it steps its environments and computes the policy.
+inline constexpr double kEvaluatorCpus = 1;
 /// 2 on nodes of 16 cores and more, else 1.
 double checkpointer_cpus(const NodeSnapshot& node);
 

@@ -70,6 +70,7 @@ SUBFOLDER_EDGES = {
     "workers/decoder": "workers/stream",
     "workers/decoder/loader": "workers/stream",
     "workers/encoder": "",
+    "workers/evaluator": "workers/inference/agent workers/rollout",
     "workers/inference/agent": "workers/checkpoint workers/inference/policy workers/report workers/rollout",
     "workers/inference/evaluate": "workers/checkpoint workers/inference/policy workers/report",
     "workers/inference/policy": "workers/checkpoint",

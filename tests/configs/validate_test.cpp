@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"Role",
                {"cluster.component_placement.simulator=0"},
                "cluster.component_placement.simulator: 'simulator' is not a role; roles are learner, decoder, encoder, "
-               "env, rollout, checkpointer"},
+               "env, rollout, evaluator, checkpointer"},
         Broken{"Actor",
                {"cluster.component_placement.actor=0"},
                "RLinf's 'actor' is called 'learner' here; write 'learner'"},

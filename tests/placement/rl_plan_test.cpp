@@ -89,7 +89,7 @@ TEST_F(RlShapeTest, UnsaidBlocksDivideTheGroups) {
 }
 
 TEST_F(RlPlanTest, HasSimulatorsAndRolloutWorkersInPlaceOfDecoders) {
-  EXPECT_THAT(names_of(plan_of(job)), ElementsAre("learner/0", "env/0", "rollout/0", "checkpointer/0"));
+  EXPECT_THAT(names_of(plan_of(job)), ElementsAre("learner/0", "env/0", "rollout/0", "evaluator/0", "checkpointer/0"));
 }
 
 TEST_F(RlPlanTest, ASimulatorBesideNoDeviceUsesTheNodesCores) {
@@ -97,11 +97,30 @@ TEST_F(RlPlanTest, ASimulatorBesideNoDeviceUsesTheNodesCores) {
   EXPECT_EQ(plan.actors.at(1).cpus, 4) << "it steps while the learner waits";
 }
 
+TEST_F(RlPlanTest, HasOneEvaluatorBesideTheLearners) {
+  job.eval.every = 20;
+  job.eval.episodes = 30;
+  const Plan plan = plan_of(job);
+  EXPECT_EQ(plan.actors.at(3).role, "evaluator");
+  EXPECT_EQ(plan.actors.at(3).cpus, 1);
+  EXPECT_EQ(plan.actors.at(3).memory_bytes, testing::tiny_cost().decoder_bytes);
+  EXPECT_THAT(to_table(plan, job), HasSubstr("process; 30 episodes every 20 steps and after the last step"));
+  job.cluster.component_placement["evaluator"] = {.node_group = "node", .placement = "0:0-1"};
+  EXPECT_THAT(refusal(job), HasSubstr("cluster.component_placement.evaluator starts 2 evaluators; exactly one"));
+}
+
+TEST_F(RlPlanTest, TheEvaluatorsNumberIsFixed) {
+  const auto outcome = scale_pool(plan_of(job), *pretend_cluster("cpu4-16G"), job, "evaluator", 2);
+  EXPECT_THAT(std::get<Infeasible>(outcome).reasons.front(),
+              HasSubstr("evaluator is not an elastic pool; elastic pools: env and rollout"));
+}
+
 TEST_F(RlPlanTest, PrintsEveryFlow) {
   const std::string table = to_table(plan_of(job), job);
   EXPECT_THAT(table, HasSubstr("env -> rollout"));
   EXPECT_THAT(table, HasSubstr("rollout -> learner"));
   EXPECT_THAT(table, HasSubstr("learner -> rollout"));
+  EXPECT_THAT(table, HasSubstr("learner -> evaluator"));
   EXPECT_THAT(table, HasSubstr("8 blocks x 2 environments x 128 control steps x 1 = 2,048 environment steps"));
 }
 
@@ -185,10 +204,10 @@ TEST_F(RlPlanTest, BothPoolsScale) {
   const Plan plan = plan_of(job);
   const auto more = scale_pool(plan, cluster, job, "env", 3);
   EXPECT_THAT(names_of(std::get<Plan>(more)),
-              ElementsAre("learner/0", "env/0", "env/1", "env/2", "rollout/0", "checkpointer/0"));
+              ElementsAre("learner/0", "env/0", "env/1", "env/2", "rollout/0", "evaluator/0", "checkpointer/0"));
   const auto workers = scale_pool(plan, cluster, job, "rollout", 2);
   EXPECT_THAT(names_of(std::get<Plan>(workers)),
-              ElementsAre("learner/0", "env/0", "rollout/0", "rollout/1", "checkpointer/0"));
+              ElementsAre("learner/0", "env/0", "rollout/0", "rollout/1", "evaluator/0", "checkpointer/0"));
 }
 
 TEST_F(RlPlanTest, OtherPoolsDoNot) {

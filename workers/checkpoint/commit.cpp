@@ -239,14 +239,14 @@ Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int
 
 std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,
                                             std::optional<std::uint64_t> current_fence,
-                                            std::optional<std::int64_t> best) {
+                                            const std::set<std::int64_t>& also) {
   auto entries = list_checkpoints(folder);
   std::uint64_t fence = current_fence.value_or(0);
   if (!current_fence && !entries.empty()) fence = entries.back().manifest.fence;
   std::vector<std::int64_t> removed;
   const std::size_t kept = std::max<std::size_t>(1, keep);
   for (std::size_t i = 0; i + kept < entries.size(); ++i) {
-    if (entries[i].step == best) continue;
+    if (also.contains(entries[i].step)) continue;
     if (remove_checkpoint(entries[i].directory)) removed.push_back(entries[i].step);
   }
   for (const std::string& name : subfolders(folder)) {

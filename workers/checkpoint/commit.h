@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,13 +79,13 @@ Result<CheckpointEntry> set_aside_checkpoint(const std::string& folder, std::int
 /// checkpoint. False, and a warning in the log, where something stays.
 bool remove_checkpoint(const std::string& directory);
 
-/// Keeps the newest `keep` (at least one) valid checkpoints and that of step `best`, and removes older ones, each one's
-/// manifest first so that a crash leaves garbage and not half a checkpoint. Also removes garbage: step_NNNNNN without a
-/// manifest, and step_NNNNNN.tmp-<fence> with a fence below `current_fence` (if absent: below the newest checkpoint's).
-/// Other names are left alone. Bases: prune_bases. What cannot be removed is logged and left. Returns the steps of
-/// removed checkpoints.
+/// Keeps the newest `keep` (at least one) valid checkpoints and those of steps `also`, and removes older ones, of each
+/// the manifest first so that a crash leaves garbage and not half a checkpoint. Also removes garbage: step_NNNNNN
+/// without a manifest, and step_NNNNNN.tmp-<fence> with a fence below `current_fence` (if absent: below the newest
+/// checkpoint's). Other names are left alone. Bases: prune_bases. What cannot be removed is logged and left. Returns
+/// the steps of removed checkpoints.
 std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,
                                             std::optional<std::uint64_t> current_fence = std::nullopt,
-                                            std::optional<std::int64_t> best = std::nullopt);
+                                            const std::set<std::int64_t>& also = {});
 
 }  // namespace troupe::workers

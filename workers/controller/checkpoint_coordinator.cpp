@@ -163,13 +163,14 @@ void CheckpointCoordinator::prune(std::uint64_t fence) {
   const auto keep = static_cast<std::size_t>(options_.keep);
   const bool keeps_best = !options_.best_metric.empty();
   effects_.in_background(
-      [&db = db_, folder = run_.checkpoints(), keep, keeps_best, fence]() -> Result<void> {
-        std::optional<BestRecord> best;
+      [&db = db_, folder = run_.checkpoints(), keep, keeps_best, fence, evaluating = evaluating_]() -> Result<void> {
+        std::set<std::int64_t> also;
         if (keeps_best) {
-          TROUPE_ASSIGN(best, db.best());
+          TROUPE_ASSIGN(const auto best, db.best());
+          if (best) also.insert(best->step);
+          if (evaluating) also.insert(*evaluating);
         }
-        const auto best_step = best ? std::optional(best->step) : std::nullopt;
-        for (const std::int64_t step : prune_checkpoints(folder, keep, fence, best_step))
+        for (const std::int64_t step : prune_checkpoints(folder, keep, fence, also))
           TROUPE_TRY(db.remove_checkpoint(step));
         return {};
       },
@@ -179,6 +180,7 @@ void CheckpointCoordinator::prune(std::uint64_t fence) {
 }
 
 void CheckpointCoordinator::on_evaluation(const EvalReport& report) {
+  if (evaluating_ == report.step) evaluating_.reset();
   if (options_.best_metric.empty()) return;
   const auto metric = report.metrics.find(options_.best_metric);
   if (metric == report.metrics.end() || !std::isfinite(metric->second)) {

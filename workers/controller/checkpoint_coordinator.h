@@ -73,6 +73,9 @@ class CheckpointCoordinator {
   /// The checkpointer has written, or failed to. What it wrote is committed in the background; an answer of another
   /// step or fence is not, and its folder is removed.
   void on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now);
+  /// An evaluation beside training has begun: with best_metric the checkpoint of that step is not pruned before the
+  /// evaluation has ended or another one has begun.
+  void on_evaluation_begun(std::int64_t step) { evaluating_ = step; }
   /// An evaluation of `step` ended. Its checkpoint becomes the best, now or when it is committed, if no better one is
   /// there; ignored without best_metric.
   void on_evaluation(const EvalReport& report);
@@ -109,7 +112,7 @@ class CheckpointCoordinator {
   void commit(const CheckpointDone& done);
   /// It has succeeded: tells the ranks, prunes.
   void committed();
-  /// Removes what is neither among the newest nor the best.
+  /// Removes what is neither among the newest nor the best nor being evaluated.
   void prune(std::uint64_t fence);
   /// Compares a committed checkpoint with the best there is.
   void judge(const BestRecord& evaluated);
@@ -134,6 +137,8 @@ class CheckpointCoordinator {
   int attempts_ = 0;
   // Of steps whose checkpoints are not committed.
   std::map<std::int64_t, double> evaluations_;
+  // Step that an evaluator is evaluating.
+  std::optional<std::int64_t> evaluating_;
   // Begun in state.db and not finished.
   std::optional<CheckpointRecord> begun_commit_;
   std::optional<TimePoint> going_back_since_;

@@ -12,6 +12,9 @@ namespace troupe::workers {
 enum class Severity : std::uint8_t { info, warn, error };
 constexpr auto enum_names(Severity) { return std::array{"info", "warn", "error"}; }
 
+/// The metric that counts evaluations that were due and not made.
+inline constexpr const char* kSkippedEvaluations = "eval/skipped";
+
 /// What the controller asks of the world. ControllerService implements it; tests record it. Methods are called from the
 /// controller's actor and must not block.
 class ControllerEffects {
@@ -26,7 +29,7 @@ class ControllerEffects {
   /// A step committed, reported by the rank that has its metrics (docs/metrics.md). A step may come again after a
   /// rollback.
   virtual void step(const StepReport& report) = 0;
-  /// A held-out evaluation finished, or one that played episodes.
+  /// A held-out evaluation finished, or one that played episodes; kSkippedEvaluations counts since the one before.
   virtual void evaluated(const EvalReport& report) = 0;
   /// An actor of a producing role ("decoder") said how it spent its time.
   virtual void producer_times(const std::string& role, const ProducerTimes& times) = 0;

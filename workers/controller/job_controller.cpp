@@ -56,11 +56,13 @@ JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effect
                     .least_is_best = setup_.config.checkpoint.keep_best == "eval/loss",
                     .timeout = to_milliseconds(setup_.config.checkpoint.timeout)},
                    setup_.run, db, effects),
+      evaluations_(setup_.config),
       step_(setup_.resume_step),
       void_positions_(setup_.resume_voids.begin(), setup_.resume_voids.end()),
       bad_positions_(setup_.resume_bad.begin(), setup_.resume_bad.end()) {
   for (const PlannedActor& actor : setup_.plan.actors) actors_.add(actor);
   checkpoints_.resume_from(setup_.resume_step, setup_.resume_checkpoint);
+  evaluations_.resume_from(setup_.resume_step);
 }
 
 void JobController::start(TimePoint now) {
@@ -112,6 +114,10 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
   if (actor->removing) return pools_.removed(m.actor);
   if (state_ == JobState::stopping) return;
   const auto planned = restarts_.plan(*actor, m, checkpoints_.committed_step(), now);
+  if (!planned && actor->plan.role == RoleKind::evaluator) {
+    return effects_.event(Severity::error, "evaluator_given_up",
+                          planned.error().message() + "; training goes on without evaluations");
+  }
   if (!planned) return fail(planned.error().message(), now);
   if (actor->plan.role != RoleKind::learner) return;
   checkpoints_.abandon();
@@ -143,7 +149,8 @@ void JobController::on_unkillable(const ActorExited& m, TimePoint now) {
   });
   const bool makes_samples = role == RoleKind::decoder || role == RoleKind::encoder;
   if (makes_samples) pools_.producer_unkillable(actor->instance(), group_.fence());
-  if (!actor->removing && state_ != JobState::stopping && !(makes_samples && has_peers)) {
+  const bool may_go = role == RoleKind::evaluator || (makes_samples && has_peers);
+  if (!actor->removing && state_ != JobState::stopping && !may_go) {
     return fail(what + "; restart that machine, or resume on another one", now);
   }
   effects_.event(Severity::error, "unkillable", what + "; it is not started again");
@@ -189,6 +196,7 @@ void JobController::form_group(const std::string& reason, TimePoint now) {
   if (auto formed = group_.form(reason, resume, checkpoints_.committed_directory(), now); !formed)
     return fail(formed.error().message(), now);
   checkpoints_.abandon();
+  evaluations_.group_formed(group_.fence(), resume);
   step_ = resume;
   for (auto* positions : {&void_positions_, &bad_positions_})
     std::erase_if(*positions, [&](std::int64_t p) { return p >= resume * setup_.plan.batch.global; });
@@ -245,11 +253,43 @@ void JobController::check_bad_samples(TimePoint now) {
   }
 }
 
-void JobController::on(const std::string&, const EvalReport& m, TimePoint now) {
+void JobController::on(const std::string& from, const EvalReport& m, TimePoint now) {
+  if (const ActorRecord* actor = actors_.find(from); actor && actor->plan.role == RoleKind::evaluator)
+    return evaluator_says(m, now);
   if (m.fence != group_.fence()) return;
   group_.progressed(now);
   effects_.evaluated(m);
   checkpoints_.on_evaluation(m);
+}
+
+void JobController::evaluator_says(const EvalReport& m, TimePoint now) {
+  // What it died of while it played is an episode's loss, and counted there.
+  if (m.metrics.empty()) restarts_.forgive(m.actor);
+  if (state_ == JobState::stopping || !evaluations_.counts(m)) return;
+  if (m.metrics.empty()) return checkpoints_.on_evaluation_begun(m.step);
+  EvalReport ended = evaluations_.ended(m);
+  ended.fence = group_.fence();
+  effects_.evaluated(ended);
+  checkpoints_.on_evaluation(ended);
+  if (evaluations_.is_awaited() && !evaluations_.owes_last()) stop_everything(now);
+}
+
+void JobController::watch_evaluation(TimePoint now) {
+  if (!evaluations_.is_awaited()) return;
+  group_.progressed(now);  // the ranks have nothing to do
+  const ActorRecord* evaluator = actors_.find("evaluator/0");
+  const bool is_gone = !evaluator || evaluator->state == ActorState::gone;
+  if (!is_gone && !evaluations_.is_overdue(now)) return;
+  const EvalReport lost = evaluations_.give_up_last(group_.fence());
+  effects_.event(
+      Severity::warn, "evaluation_lost",
+      fmt::format("the evaluation of step {} was not made {}; the job ends without it, and `troupe eval` "
+                  "makes it from the checkpoint",
+                  lost.step,
+                  is_gone ? "as the evaluator is gone"
+                          : fmt::format("within {:.4g} s (eval.timeout_s)", setup_.config.eval.timeout.count())));
+  effects_.evaluated(lost);
+  stop_everything(now);
 }
 
 void JobController::on(const std::string&, const SnapshotReady& m, TimePoint now) {
@@ -267,7 +307,10 @@ void JobController::on(const std::string&, const CheckpointDone& m, TimePoint no
 void JobController::on(const std::string& from, const Finished& m, TimePoint now) {
   if (m.fence != group_.fence() || !group_.finished(from)) return;
   step_ = m.step;
-  if (checkpoints_.committed_step() == m.step) return stop_everything(now);
+  if (checkpoints_.committed_step() == m.step) {
+    const bool awaits = m.step == setup_.config.training.steps && !interrupted_ && lacks_evaluation();
+    return awaits ? evaluations_.await(now) : stop_everything(now);
+  }
   fail(fmt::format("trained to step {}, but its checkpoint could not be written; step {} is the newest on disk", m.step,
                    checkpoints_.committed_step()),
        now);
@@ -323,7 +366,7 @@ void JobController::stop_everything(TimePoint now) {
   group_.dissolve();
   // Sources first, then workers, then sinks.
   std::vector<std::string> roles = elastic_roles(setup_.config);
-  roles.insert(roles.end(), {"learner", "checkpointer"});
+  roles.insert(roles.end(), {"evaluator", "learner", "checkpointer"});
   for (const std::string& role : roles) launcher_.stop_all(role, "the job is ending");
 }
 
@@ -334,6 +377,12 @@ void JobController::interrupt(const Interrupt& interrupt, TimePoint now) {
   // Who stops a job twice does not want it back.
   interrupted_ = is_second ? Interrupt{.why = interrupt.why} : interrupt;
   if (state_ == JobState::stopping) return;
+  if (evaluations_.is_awaited()) {
+    effects_.event(Severity::info, "interrupted",
+                   fmt::format("{}: the evaluation of step {} is not awaited; --resume auto makes it", interrupt.why,
+                               setup_.config.training.steps));
+    return stop_everything(now);
+  }
   if (is_second || !has_group) {
     effects_.event(Severity::info, "interrupted",
                    fmt::format("{}: stopping {}; step {} is on disk", interrupt.why,
@@ -363,7 +412,8 @@ void JobController::tick_stopping(TimePoint now) {
   // A commit that hangs is given up like an actor that does not end.
   if (!actors_.all_ended() || (checkpoints_.newest_is_open() && kill_rounds_ <= kKillRounds)) return;
   // A step that was trained and is on no disk is not done.
-  const bool cut_short = interrupted_ && checkpoints_.committed_step() < setup_.config.training.steps;
+  const bool cut_short =
+      interrupted_ && (checkpoints_.committed_step() < setup_.config.training.steps || lacks_evaluation());
   set_state(!failure_.empty()             ? JobState::failed
             : !cut_short                  ? JobState::done
             : interrupted_->is_preemption ? JobState::preempted
@@ -387,6 +437,8 @@ void JobController::tick(TimePoint now) {
   if (exit_code()) return;
   if (auto watched = pools_.watch(now); !watched) return fail(watched.error().message(), now);
   restarts_.tick(now);
+  watch_evaluation(now);
+  if (state_ == JobState::stopping) return;
   if (checkpoints_.newest_is_open()) group_.progressed(now);  // the ranks wait for this
   if (const auto broken = checkpoints_.failure(now)) return fail(*broken, now);
   if (checkpoints_.tick(now)) {

@@ -18,6 +18,7 @@
 #include "workers/controller/actor_table.h"
 #include "workers/controller/checkpoint_coordinator.h"
 #include "workers/controller/effects.h"
+#include "workers/controller/evaluation_watch.h"
 #include "workers/controller/job_state.h"
 #include "workers/controller/learner_group.h"
 #include "workers/controller/state_db.h"
@@ -35,8 +36,10 @@ namespace troupe::workers {
 ///   GroupPlan, GroupAbort and Finish to learners; what CheckpointCoordinator sends.
 /// - A group begins at the newest committed checkpoint. When a learner dies, all ranks go back to it. Five groups in a
 ///   row without a committed step fail the job.
-/// - The job fails when RestartPolicy gives an actor up, when bad samples exceed data.max_bad_fraction, when a rank
-///   reports Fatal, when state.db cannot be written, or when a node with a learner or the checkpointer is lost.
+/// - The evaluation of the last step is awaited for eval.timeout_s; the job ends without it then, or when the evaluator
+///   is given up.
+/// - The job fails when RestartPolicy gives another actor up, when bad samples exceed data.max_bad_fraction, when a
+///   rank reports Fatal, when state.db cannot be written, or when a node with a learner or the checkpointer is lost.
 class JobController {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -127,6 +130,12 @@ class JobController {
   void on(const std::string& from, const SnapshotReady& m, TimePoint now);
   void on(const std::string& from, const CheckpointDone& m, TimePoint now);
   void on(const std::string& from, const Finished& m, TimePoint now);
+  /// Of an evaluator: it has begun, or has ended.
+  void evaluator_says(const EvalReport& m, TimePoint now);
+  /// The job has an evaluator, and the last step has not been evaluated.
+  bool lacks_evaluation() const { return actors_.find("evaluator/0") != nullptr && evaluations_.owes_last(); }
+  /// Ends the job when the evaluation of the last step does not come.
+  void watch_evaluation(TimePoint now);
   /// A message that is not the controller's.
   template <class Other>
   void on(const std::string& from, const Other& m, TimePoint now);
@@ -156,6 +165,7 @@ class JobController {
   ActorPools pools_;
   LearnerGroup group_;
   CheckpointCoordinator checkpoints_;
+  EvaluationWatch evaluations_;
   JobState state_ = JobState::starting;
   TimePoint state_since_{};
   std::int64_t step_ = 0;

@@ -161,11 +161,15 @@ class RlProgress final : public ProgressReporter {
   }
   std::string evaluation(const EvalReport& report) const override {
     const Metrics& m = report.metrics;
+    const double played = value_of(m, "eval/num_trajectories"), lost = value_of(m, "eval/lost");
+    std::string text = fmt::format("[{}] iteration {}: evaluation of ", job_.job.name, report.step);
+    if (played == 0) return text + fmt::format("{:.0f} episodes: all lost", lost);
+    text += lost > 0 ? fmt::format("{:.0f} of {:.0f} episodes, {:.0f} lost", played, played + lost, lost)
+                     : fmt::format("{:.0f} episodes", played);
     const auto success = find_metric(m, "eval/success_once");
-    return fmt::format("[{}] iteration {}: evaluation of {:.0f} episodes: return {:.4g}, length {:.1f}{}",
-                       job_.job.name, report.step, value_of(m, "eval/num_trajectories"), value_of(m, "eval/return"),
-                       value_of(m, "eval/episode_len"),
-                       success ? fmt::format(", success {:.1f}%", 100 * *success) : "");
+    return text + fmt::format(": return {:.4g}, length {:.1f}{}", value_of(m, "eval/return"),
+                              value_of(m, "eval/episode_len"),
+                              success ? fmt::format(", success {:.1f}%", 100 * *success) : "");
   }
 
  private:

@@ -333,7 +333,13 @@ void ControllerService::step(const StepReport& report) {
   output_.live(*live_);
 }
 
-void ControllerService::evaluated(const EvalReport& report) {
+void ControllerService::evaluated(const EvalReport& ended) {
+  EvalReport report = ended;
+  // The curve has those of earlier attempts, and loses those that a rollback makes due again.
+  const auto& recorded = statistics_.curve(kSkippedEvaluations).points();
+  if (const auto skipped = report.metrics.find(kSkippedEvaluations);
+      skipped != report.metrics.end() && !recorded.empty())
+    skipped->second += recorded.back().value;
   statistics_.add_eval(report);
   write_metrics(report.step, report.metrics,
                 [this, text = reporter_->evaluation(report)] { output_.line(Severity::info, text); });

@@ -292,6 +292,26 @@ TEST_F(BestCheckpointTest, AnEvaluationMayEndBehindItsCommit) {
   EXPECT_THAT(catalogue(), ElementsAre(20)) << "what was the best is not any more";
 }
 
+TEST_F(BestCheckpointTest, ACheckpointThatIsEvaluatedStaysUntilItsEvaluationIsKnown) {
+  commit_evaluated(keeping, 10, 1);
+  keeping.on_evaluation_begun(20);
+  const auto commit_only = [&](std::int64_t step) {
+    keeping.on_snapshot({.actor = "", .rank = 0, .step = step, .fence = kFence, .handle = "h", .updates = step}, kFence,
+                        true, {}, {}, now);
+    keeping.on_done(written(step), kFence, now);
+  };
+  for (const std::int64_t step : {20, 30, 40}) commit_only(step);
+  EXPECT_THAT(catalogue(), ElementsAre(10, 20, 40));
+  evaluate(keeping, 20, 5);
+  EXPECT_EQ(best(), "step_000020");
+  EXPECT_THAT(catalogue(), ElementsAre(20, 40));
+  keeping.on_evaluation_begun(40);
+  for (const std::int64_t step : {50, 60}) commit_only(step);
+  EXPECT_THAT(catalogue(), ElementsAre(20, 40, 60));
+  evaluate(keeping, 40, 2);
+  EXPECT_THAT(catalogue(), ElementsAre(20, 60)) << "it was not the best";
+}
+
 TEST_F(BestCheckpointTest, OfLossesTheLeastIsTheBest) {
   CheckpointCoordinator least{
       {.world = 1, .keep = 1, .best_metric = "eval/return", .least_is_best = true}, run, *db, effects};

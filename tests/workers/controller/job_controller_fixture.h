@@ -31,7 +31,7 @@ class RecordingEffects final : public ControllerEffects {
     events.push_back(kind + ": " + text);
   }
   void step(const StepReport& report) override { steps.push_back(report.step); }
-  void evaluated(const EvalReport&) override {}
+  void evaluated(const EvalReport& report) override { evaluations.push_back(report); }
   void producer_times(const std::string&, const ProducerTimes& spent) override {
     times.emplace_back(spent.idle_seconds, spent.busy_seconds);
   }
@@ -74,6 +74,7 @@ class RecordingEffects final : public ControllerEffects {
   std::vector<Sent> sent;
   std::vector<std::string> events;
   std::vector<std::int64_t> steps;
+  std::vector<EvalReport> evaluations;
   std::vector<std::pair<double, double>> times;
   std::vector<std::string> clips;
   std::vector<std::string> ended;

@@ -11,6 +11,11 @@
 
 namespace troupe::workers {
 
+namespace {
+/// The weights that rollout and evaluation act with (ema.publish).
+StateKind acting_weights(const JobConfig& job) { return job.ema.publish ? StateKind::ema : StateKind::master; }
+}  // namespace
+
 RlTrainer::RlTrainer(const RlTrainerSetup& setup, Feed& feed)
     : setup_(setup.learner),
       agent_(setup.agent),
@@ -21,26 +26,26 @@ RlTrainer::RlTrainer(const RlTrainerSetup& setup, Feed& feed)
                  {.producer = fmt::format("{}#{}", setup_.actor, setup_.incarnation),
                   // as many versions as rollouts may still ask for
                   .keep = static_cast<std::size_t>(setup_.config.rollout.staleness + 1)},
-                 setup.dial),
-      evaluation_(setup_.config, agent_) {}
+                 setup.dial) {}
 
 EngineOptions RlTrainer::engine_options() const { return rl_engine_options(setup_.config, *agent_.policy); }
-
-Result<std::map<std::string, double>> RlTrainer::evaluate(std::int64_t step) {
-  return evaluation_.run(session_, step, normaliser());
-}
 
 void RlTrainer::begin_at(std::int64_t version) {
   const GroupPlan& plan = session_.plan;
   publisher_.begin(plan.fence, static_cast<int>(plan.world), static_cast<int>(plan.rank));
-  publish(version);
+  publish(version, plan.resume_step == setup_.config.training.steps);
   collector_.begin(session_, version);
 }
 
 void RlTrainer::publish(std::int64_t version) {
+  const std::int64_t per_step = versions_per_step(setup_.config);
+  publish(version, version % per_step == 0 && is_evaluated(setup_.config, version / per_step));
+}
+
+void RlTrainer::publish(std::int64_t version, bool evaluated) {
   session_.engine->publish(agent_.policy->acting_units(), acting_weights(setup_.config), shards_);
   const std::vector<std::span<const float>> shards(shards_.begin(), shards_.end());
-  publisher_.publish(version, shards, session_.plan.rank == 0 ? &normaliser() : nullptr);
+  publisher_.publish(version, shards, session_.plan.rank == 0 ? &normaliser() : nullptr, evaluated);
 }
 
 std::unique_ptr<Trainer> make_rl_trainer(const RlTrainerSetup& setup, Feed& feed) {

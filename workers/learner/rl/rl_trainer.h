@@ -9,7 +9,6 @@
 #include "placement/rl_shape.h"
 #include "workers/inference/agent/agent.h"
 #include "workers/learner/divergence.h"
-#include "workers/learner/rl/policy_evaluation.h"
 #include "workers/learner/rl/round_collector.h"
 #include "workers/learner/trainer.h"
 #include "workers/rollout/weight_publisher.h"
@@ -28,25 +27,28 @@ struct RlTrainerSetup {
   ConsumerDial dial;
 };
 
-/// What trainers of reinforcement learning have in common: rounds of trajectories from the feed, weights for the
-/// rollout workers, evaluation episodes. The feed outlives the trainer.
+/// What trainers of reinforcement learning have in common: rounds of trajectories from the feed, and weights for the
+/// rollout workers and the evaluator. The feed outlives the trainer.
 class RlTrainer : public Trainer {
  public:
   EngineOptions engine_options() const override;
-  Result<std::map<std::string, double>> evaluate(std::int64_t step) override;
+  /// The evaluator plays the episodes, beside training.
+  Result<std::map<std::string, double>> evaluate(std::int64_t) override { return std::map<std::string, double>{}; }
   Result<void> conclude(std::int64_t) override { return {}; }
   void cancel(const std::string& why) override { feed_.cancel(why); }
   /// A message about producers that are gone names no addresses.
   void peers(const Peers& peers) override {
-    if (peers.gone.empty()) publisher_.set_peers(peers.channels);
+    if (peers.gone.empty()) publisher_.set_peers(peers.channels, peers.evaluators);
   }
 
  protected:
   RlTrainer(const RlTrainerSetup& setup, Feed& feed);
   /// Statistics that rollouts and evaluation normalise with; published with the weights.
   virtual const NormaliserState& normaliser() const = 0;
-  /// Begins publishing and collecting in the group of session_, with `version` of the weights.
+  /// Begins publishing and collecting in the group of session_, with `version` of the weights. Of the versions that
+  /// groups begin with, that behind the last step is evaluated: its evaluation may be missing.
   void begin_at(std::int64_t version);
+  /// A version that a step or a round has made.
   void publish(std::int64_t version);
 
   const LearnerSetup setup_;
@@ -54,10 +56,11 @@ class RlTrainer : public Trainer {
   Feed& feed_;
   RoundCollector collector_;
   WeightPublisher publisher_;
-  PolicyEvaluation evaluation_;
   TrainerSession session_;
 
  private:
+  void publish(std::int64_t version, bool evaluated);
+
   /// what is published, kept for its memory
   std::vector<std::vector<float>> shards_;
 };
