@@ -76,6 +76,22 @@ TEST_F(RlRunTest, AResumedRunOfWholeEpisodesEqualsAnUninterruptedOne) {
   EXPECT_EQ(state_of("a"), state_of("b"));
 }
 
+TEST_F(RlRunTest, AResumedRunMakesTheLastEvaluationThatIsMissing) {
+  auto job = start("runs", {"eval.episodes=1000000"});
+  ASSERT_TRUE(job->wait_output(iteration(6))) << job->output();
+  job->kill(SIGTERM);
+  ASSERT_EQ(job->wait(kRunDeadline), 75) << job->output();
+  EXPECT_TRUE(curve("runs", "eval/return").empty());
+  expect_end(run("runs", {"--resume", "auto"}), 0,
+             {"resuming at step 6", "RUN COMPLETE", "evaluated 4 episodes of CartPole-v1"});
+  EXPECT_EQ(curve("runs", "eval/return").size(), 1u);
+}
+
+TEST_F(RlRunTest, ALastEvaluationThatDoesNotComeIsLostAndTheJobIsDone) {
+  expect_end(run("runs", {"eval.episodes=1000000", "eval.timeout_s=1"}), 0, {"RUN COMPLETE", "eval.timeout_s"});
+  EXPECT_EQ(curve("runs", "eval/lost").at(6), 1000000);
+}
+
 TEST_F(RlRunTest, TwoLearnerRanksShareBlocksAndBalance) {
   ASSERT_TRUE(succeeded(run("runs", {"cluster.component_placement.learner=0:0-1", "training.micro_batch_size=32",
                                      "rollout.normalize_obs=true", "rollout.normalize_reward=true"})));
