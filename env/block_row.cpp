@@ -104,10 +104,11 @@ StepSlot BlockRow::begin(std::int64_t number, bool staggers) {
   has_env_ = true;
   RowCounters::add(counters_.resets, 1);
   step_ = {};
-  return {observation_, nullptr, nullptr, &step_.success, {}};
+  return {observation_, nullptr, nullptr, &step_.success, {}, nullptr, &step_.failure};
 }
 
 Result<void> BlockRow::has_begun() {
+  if (step_.failure) return *step_.failure;
   TROUPE_TRY(check_observation(spec_, observation_));
   TROUPE_TRY(check_action_mask(spec_, observation_));
   if (reward_) reward_->begin(observation_);
@@ -145,8 +146,9 @@ StepSlot BlockRow::slot(bool last) {
 
 Result<bool> BlockRow::accept(std::span<const float> action, std::int64_t k) {
   // Nothing of the cell is written before nothing can fail any more.
+  if (step_.failure) return *step_.failure;
   if (!std::isfinite(step_.reward)) return Error{Errc::data_loss, fmt::format("the reward is {}", step_.reward)};
-  const bool terminated = is_terminated(), over = terminated || is_at_limit();
+  const bool terminated = is_terminated(), over = terminated || step_.truncated || is_at_limit();
   if (step_.observed || over) TROUPE_TRY(check_observation(spec_, observation_));
   if (step_.observed && !over) TROUPE_TRY(check_action_mask(spec_, observation_));
   double trained = step_.reward;

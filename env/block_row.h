@@ -62,7 +62,7 @@ class BlockRow {
   std::uint64_t seed_of(std::int64_t number) const;
   /// Episode `number` begins; where its environment writes. `staggers`: the options may shorten it.
   StepSlot begin(std::int64_t number, bool staggers);
-  /// The environment began. Errors: data_loss (an observation that is not finite).
+  /// The environment began. Errors: data_loss (an observation that is not finite), StepSlot::failure.
   Result<void> has_begun();
   /// It could not: the row is lost.
   void fail_to_begin(const Error& why);
@@ -72,10 +72,13 @@ class BlockRow {
   /// Where the step with it writes. `last`: of the chunk.
   StepSlot slot(bool last);
   /// The step ended the episode, and wrote no observation: one is to be asked for, into observation_slot().
-  bool lacks_observation() const { return !step_.observed && is_terminated(); }
-  StepSlot observation_slot() { return {observation_, &step_.reward, &step_.terminated, &step_.success, info()}; }
+  bool lacks_observation() const { return !step_.observed && (is_terminated() || step_.truncated); }
+  StepSlot observation_slot() {
+    return {observation_, &step_.reward, &step_.terminated, &step_.success, info(), &step_.truncated, &step_.failure};
+  }
   /// The step with `action` succeeded: its reward and flags go to place k. True when the episode is over. Errors:
-  /// data_loss (a number that is not finite), after which nothing of it is written; those of the reward model.
+  /// data_loss (a number that is not finite), after which nothing of it is written; StepSlot::failure; those of the
+  /// reward model.
   Result<bool> accept(std::span<const float> action, std::int64_t k);
   /// The episode is over and its last observation in place: keeps it and sums the episode up.
   void end();
@@ -92,7 +95,8 @@ class BlockRow {
   /// What the step under way writes.
   struct Step {
     double reward = 0;
-    bool terminated = false, success = false, observed = false;
+    bool terminated = false, truncated = false, success = false, observed = false;
+    std::optional<Error> failure = {};
   };
   bool is_terminated() const { return step_.terminated && rules_.options.reset_mode != ResetMode::fixed; }
   bool is_at_limit() const { return limit_ > 0 && length_ + 1 >= limit_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,11 @@ struct StepSlot {
   bool* success = nullptr;
   /// EnvSpec::info; step only.
   std::span<double> info;
+  /// Step only: the episode is cut for a reason that is not the task's end, nor the pool's time limit; with
+  /// `terminated` it does not count.
+  bool* truncated = nullptr;
+  /// In a call of a batch: set where this lane alone failed, and why; the others go on.
+  std::optional<Error>* failure = nullptr;
 
   /// Field `index` as `count` elements of T, which must be its dtype; no check. Aligned to at least sizeof(T).
   template <class T>

@@ -42,8 +42,9 @@ TEST_P(BlockLanesRulesTest, RowsInABatchSayWhatTheySayOneByOne) {
     CounterRng rng(21, 4, s);
     std::vector<float> actions(kEnvs * kChunk, act::go);
     for (float& a : actions) {
-      constexpr float kUnusual[] = {act::finish, act::succeed, act::bad_reward, act::bad_observation, kNan};
-      if (rng.below(12) == 0) a = kUnusual[rng.below(5)];
+      constexpr float kUnusual[] = {act::finish,          act::succeed,    act::cut, act::bad_reward,
+                                    act::bad_observation, act::fail_alone, kNan};
+      if (rng.below(12) == 0) a = kUnusual[rng.below(7)];
     }
     if (s % 10 == 9) {
       const auto episode = static_cast<std::int64_t>(s);
@@ -106,12 +107,12 @@ TEST(BlockLanesTest, RowsThatEndedBeforeTheCallThatFailedKeepTheirEnds) {
 TEST(BlockLanesTest, ARowThatIsLostForItselfKeepsTheOthersGoing) {
   auto pool = begun_pool(scripted(batches_of(3)), {.num_envs = 3});
   pool->step(0, std::vector<float>(3, act::go)).value();
-  for (const float way : {kNan, act::bad_reward, act::bad_observation}) {
+  for (const float way : {kNan, act::bad_reward, act::bad_observation, act::fail_alone}) {
     const auto block = pool->step(0, std::vector<float>{act::go, way, act::go}).value();
     EXPECT_EQ(ints(block.view().lost()), (std::vector<int>{0, 1, 0}));
     EXPECT_EQ(block.view().episode()[0] + block.view().episode()[2], 0);
   }
-  EXPECT_EQ(pool->step(0, std::vector<float>(3, act::go)).value().view().step()[2], 5);
+  EXPECT_EQ(pool->step(0, std::vector<float>(3, act::go)).value().view().step()[2], 6);
 }
 
 TEST(BlockLanesTest, RowsWhoseBatchWasLostInTheResetOfOthersAreLostAtTheirNextAction) {

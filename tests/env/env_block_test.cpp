@@ -109,6 +109,18 @@ TEST(EnvBlockTest, AnEndAtTheTimeLimitIsATermination) {
   EXPECT_EQ(ints(block.view().truncated()), (std::vector<int>{0, 0}));
 }
 
+TEST(EnvBlockTest, AnEnvironmentThatCutsItsEpisodeTruncatesIt) {
+  for (const ResetMode mode : {ResetMode::same_step, ResetMode::fixed}) {
+    auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 4, .reset_mode = mode});
+    const auto block = pool->step(0, std::vector<float>{act::go, act::cut, act::go, act::go}).value();
+    EXPECT_EQ(ints(block.view().truncated()), (std::vector<int>{0, 1, 0, 0}));
+    EXPECT_EQ(ints(block.view().terminated()), (std::vector<int>{0, 0, 0, 0}));
+    EXPECT_EQ(ints(block.view().valid()), (std::vector<int>{1, 1, 0, 0}));
+    EXPECT_EQ(floats(pool->spec(), block.view(), 0, true)[1], 2) << "the last observation";
+    EXPECT_EQ(block.view().episode_length()[0], 2);
+  }
+}
+
 TEST(EnvBlockTest, StaggeringShortensTheFirstEpisodeOnly) {
   auto pool = begun_pool(scripted(), {.num_envs = 3, .max_steps = 4, .stagger = true});
   std::vector<std::vector<int>> done(3);

@@ -24,8 +24,8 @@ struct EnvScript {
 
 /// Actions that make ScriptedEnv do something beside counting.
 namespace act {
-inline constexpr float go = 0, finish = 0.25f, succeed = 0.375f, wait = 0.5f, refuse = 0.625f, fail = 0.75f,
-                       bad_reward = 0.875f, bad_observation = 0.9375f;
+inline constexpr float go = 0, cut = 0.125f, fail_alone = 0.1875f, finish = 0.25f, succeed = 0.375f, wait = 0.5f,
+                       refuse = 0.625f, fail = 0.75f, bad_reward = 0.875f, bad_observation = 0.9375f;
 }
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -60,6 +60,8 @@ class ScriptedEnv final : public Env {
     ++step_;
     *out.reward = a == act::bad_reward ? std::numeric_limits<double>::quiet_NaN() : step_;
     *out.terminated = a == act::finish || a == act::succeed;
+    *out.truncated = a == act::cut;
+    if (a == act::fail_alone) *out.failure = Error{Errc::internal, "alone, as scripted"};
     *out.success = a == act::succeed;
     out.info[0] = step_;
     if (a == act::bad_observation) seed_ = std::numeric_limits<float>::quiet_NaN();
