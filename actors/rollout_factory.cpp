@@ -17,8 +17,10 @@ namespace troupe::actors {
 
 namespace {
 
-std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& identity) {
+std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& identity, const EnvFactory& envs) {
   if (context.config.env.threads > 0) return context.config.env.threads;
+  // one that waits for each worker; with more of them blocks would be cut into more questions than there are workers
+  if (envs.waits_for_others()) return std::max<std::int64_t>(1, context.config.env.bridge.workers);
   for (const PlannedActor& actor : context.plan.actors) {
     if (actor.name == identity.actor) return std::max<std::int64_t>(1, static_cast<std::int64_t>(actor.cpus));
   }
@@ -29,7 +31,7 @@ std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& i
 
 Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
-  TROUPE_ASSIGN(const auto factory, make_env_factory(job.env));
+  TROUPE_ASSIGN(const auto factory, make_env_factory(job.env, context.env_spec));
   TROUPE_TRY(check_same_spec(factory->spec(), context.env_spec, "the run's " + std::string(kEnvSpecFile)));
   const RlShape shape = rl_shape(job);
   TROUPE_ASSIGN(auto dial, consumer_dial(context, shape.blocks));
@@ -37,7 +39,7 @@ Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const A
                              .make_block = make_block_of(job, factory),
                              .layout = make_block_layout(factory->spec(), shape.rows, shape.chunk),
                              .actions = shape.rows * shape.chunk * factory->spec().action.size,
-                             .executor = {.threads = stepping_threads(context, identity)}};
+                             .executor = {.threads = stepping_threads(context, identity, *factory)}};
   return make_role_of<SimulatorRole>(std::move(setup), std::move(dial), std::move(outbox));
 }
 

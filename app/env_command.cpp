@@ -18,10 +18,12 @@ namespace troupe::app {
 
 namespace {
 
-/// Every id with its line of the table; members of a family have the family's.
+/// Every id with its line of the table; members of a family have the family's,
+/// which stands for itself where nobody knows them.
 std::vector<std::pair<std::string, std::string>> described_ids() {
   std::vector<std::pair<std::string, std::string>> all;
   for (const EnvRow& row : env_registry()) {
+    if (row.is_family() && row.members == nullptr) all.emplace_back(row.id, row.what);
     for (std::string& id : env_ids({&row, 1})) all.emplace_back(std::move(id), row.what);
   }
   return all;

@@ -5,6 +5,8 @@ install(TARGETS troupe_options troupe_kernels_cpu ${libraries} EXPORT TroupeLibr
 # The run paths of the wheels come with their link options (FindTorch and the others) and stay.
 set_target_properties(troupe PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
 install(TARGETS troupe)
+# Workers of environments in Python (docs/bridge.md); found beside the program.
+install(DIRECTORY python DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe FILES_MATCHING PATTERN "*.py")
 install(DIRECTORY ${product_folders} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe FILES_MATCHING PATTERN "*.h")
 
 # The package finds what Troupe depends on as this build does.

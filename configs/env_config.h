@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/seconds.h"
+#include "configs/bridge_config.h"
 #include "configs/reward_config.h"
 
 namespace troupe::configs {
@@ -44,6 +45,7 @@ struct EnvConfig {
   Seconds step_timeout{30};
   std::map<std::string, std::string> options;
   RewardConfig reward;
+  BridgeConfig bridge;
 
   template <class V>
   static void describe(V& v) {
@@ -80,6 +82,7 @@ struct EnvConfig {
             "longest wait for one policy step of a block before its simulator counts as stuck", "seconds", 0.1, 86400);
     v.map("options", &EnvConfig::options, "further settings by the names that the environment documents");
     v.group("reward", &EnvConfig::reward, "kind rl: what of a step is trained on as its reward (docs/env.md)");
+    v.group("bridge", &EnvConfig::bridge, "environments in Python: who steps them (docs/bridge.md)");
   }
 };
 

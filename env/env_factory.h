@@ -24,6 +24,8 @@ class EnvFactory {
   virtual Result<std::unique_ptr<Env>> make() const = 0;
   /// Most lanes of a make_batch(): how blocks step these environments. 1: one by one.
   virtual std::int64_t max_lanes() const noexcept { return 1; }
+  /// Its environments are stepped by other processes: a thread that steps them waits most of the time.
+  virtual bool waits_for_others() const noexcept { return false; }
   /// `lanes`: 1 to max_lanes().
   virtual Result<std::unique_ptr<BatchEnv>> make_batch(std::int64_t lanes) const {
     TROUPE_CHECK(lanes == 1, "environments that are stepped one by one");

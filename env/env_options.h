@@ -3,10 +3,14 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "base/seconds.h"
+#include "configs/bridge_config.h"
+#include "env/env_spec.h"
 
 namespace troupe::env {
 
@@ -21,6 +25,12 @@ struct EnvOptions {
   NamedOptions options = {};
   /// 0: the environment's own.
   std::int64_t max_steps = 0;
+  /// What it is, where that is known already: an environment that is dear to ask is not asked.
+  std::optional<EnvSpec> known = {};
+  /// Longest time of one policy step (env.step_timeout_s).
+  Seconds step_timeout{30};
+  /// Of environments in other processes.
+  configs::BridgeConfig bridge = {};
 };
 
 /// Refuses a profile or an option that environment `id` does not have. `profiles` and `names` are those it has.

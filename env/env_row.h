@@ -20,7 +20,7 @@ struct EnvRow {
   /// One line for lists and docs.
   std::string_view what;
   Result<std::shared_ptr<const EnvFactory>> (*make)(std::string_view id, const EnvOptions& options) = nullptr;
-  /// Of a family: its ids, for lists, suggestions and tests.
+  /// Of a family: its ids, for lists, suggestions and tests; null: nobody knows them all.
   std::span<const std::string_view> (*members)() = nullptr;
 
   /// True when `id` stands for every id that begins as it does.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "env/arm7/arm7_env.h"
+#include "env/bridge/bridge_factory.h"
 #include "env/classic/cart_pole.h"
 #include "env/classic/pendulum.h"
 #include "env/classic/reach.h"
@@ -48,6 +50,10 @@ std::vector<EnvRow>& table() {
       {"arm7/lift-v1", "MuJoCo: a seven-joint arm grasps a cube and lifts it", make_arm7_factory},
       {"arm7/pick_place-v1", "MuJoCo: a seven-joint arm carries a cube to a point in the air and holds it there",
        make_arm7_factory},
+      {"gymnasium:*", "Python: an environment of Gymnasium, gymnasium:ID or gymnasium:MODULE:ID", make_bridge_factory},
+      {"metaworld:*", "Python: a task of Meta-World, such as metaworld:reach-v3", make_bridge_factory},
+      {"python:*", "Python: a class of your own, python:MODULE:CLASS", make_bridge_factory},
+      {"robosuite:*", "Python: a task of robosuite, such as robosuite:Lift", make_bridge_factory},
   };
   return rows;
 }
@@ -60,8 +66,13 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id
   return make_env_factory(env_registry(), id, options);
 }
 
-Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env) {
-  return make_env_factory(env.id, {.profile = env.profile, .options = env.options, .max_steps = env.max_episode_steps});
+Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env, std::optional<EnvSpec> known) {
+  return make_env_factory(env.id, {.profile = env.profile,
+                                   .options = env.options,
+                                   .max_steps = env.max_episode_steps,
+                                   .known = std::move(known),
+                                   .step_timeout = env.step_timeout,
+                                   .bridge = env.bridge});
 }
 
 Result<EnvSpec> env_spec_of(const EnvConfig& env) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,8 +17,9 @@ std::span<const EnvRow> env_registry();
 /// The factory of an id. Errors: not_found with the nearest id; invalid_argument for options or a profile that the
 /// environment does not have, naming those that it has.
 Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id, const EnvOptions& options = {});
-/// The same of a job's environment: env.id with its profile, options and max_episode_steps.
-Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env);
+/// The same of a job's environment: env.id with its profile, options, max_episode_steps and bridge. `known`: what it
+/// is, so that nobody needs to be asked.
+Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env, std::optional<EnvSpec> known = {});
 
 /// What a job's environment is, without making one: what env.spec holds, with env.max_episode_steps, else what the
 /// factory says; nothing (an empty id) where env.id is empty. Errors: those of read_env_spec, make_env_factory and

@@ -24,6 +24,7 @@ SHARED = os.environ.get("TROUPE_SHARED_DATA") or os.path.join(ROOT, "..", "share
 # episodes.
 SHORTER = {
     "README.md": "training.steps=2 eval.max_samples=2 eval.episodes=2",
+    "docs/bridge.md": "training.steps=2 eval.episodes=2",
     "docs/commands.md": "training.steps=2 eval.max_samples=2 eval.episodes=2",
     "docs/data.md": "training.steps=4 eval.every=4 eval.max_samples=2",
     "docs/fault-points.md": "training.steps=4 eval.every=4 eval.max_samples=2",

@@ -5,11 +5,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from page_commands import shown_in, split_words
 
 PLACEHOLDER = "/data/my-robot"
+CLIENTS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", ".deps", "clients"))
 # Ends when the job does, so beside a job that goes on: looked at for this long, then asked to stop.
 LOOK_S = 5
 LINK = "ln -s ../troupe/bin bin"
@@ -40,6 +42,11 @@ class PageRun:
         os.makedirs(folder)
         os.makedirs(built)
         os.symlink(program, os.path.join(built, "troupe"))
+        # what a user has installed for environments in Python; here the packages are those of scripts/setup
+        python = os.path.join(built, "python3")
+        with open(python, "w") as script:
+            script.write(f'#!/bin/sh\nPYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}{CLIENTS}" exec {sys.executable} -B "$@"\n')
+        os.chmod(python, 0o755)
         if not any(LINK in block.commands() for block in page.shell_blocks()):
             os.symlink("../troupe/bin", os.path.join(folder, "bin"))
         self.environment = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "XDG_CACHE_HOME": f"{folder}/.cache"}

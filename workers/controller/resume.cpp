@@ -117,6 +117,7 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "data.sets[].path",
                                                  "env.step_timeout_s",
                                                  "env.spec",
+                                                 "env.bridge",
                                                  "training.micro_batch_size"};
   return kKeys;
 }

@@ -24,6 +24,7 @@ Result<JobConfig> rl_job_of(const Manifest& manifest, const std::string& folder)
                  fmt::format("checkpoint {}: its job (kind {}) names no environment in env.id; wanted a policy for one",
                              folder, enum_name(job.job.kind))};
   }
+  job.env.bridge = {};  // a checkpoint names no program that is started here
   return job;
 }
 

@@ -77,9 +77,10 @@ Result<std::vector<std::string>> record_failures(const EndedRun& run, const std:
   if (job.eval.videos == 0 || run.statistics().curve("eval/return").points().empty()) return std::vector<std::string>{};
   const auto& successes = run.statistics().curve("eval/success_once").points();
   if (!successes.empty() && successes.back().value >= 1) return std::vector<std::string>{};
-  TROUPE_ASSIGN(const LoadedAgent loaded, load_agent(checkpoint));
+  TROUPE_ASSIGN(LoadedAgent loaded, load_agent(checkpoint));
+  loaded.job.env.bridge = job.env.bridge;  // of this machine, which a checkpoint does not say
   if (loaded.agent.spec().cameras.empty()) return std::vector<std::string>{};
-  TROUPE_ASSIGN(const auto envs, make_env_factory(job.env));
+  TROUPE_ASSIGN(const auto envs, make_env_factory(job.env, loaded.agent.spec()));
   EpisodeOptions options = episode_options(job.eval, job.env);
   options.keep_actions = job.eval.videos;
   TROUPE_ASSIGN(const auto records, run_episodes(loaded.agent, loaded.job, loaded.weights, options));

@@ -1,0 +1,470 @@
+#include "comm/bridge/bridge_hub.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/blocked_signals.h"
+#include "base/check.h"
+#include "base/event_fd.h"
+#include "base/file_descriptor.h"
+#include "base/file_io.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "comm/bridge/session_table.h"
+#include "comm/control/zmq_handles.h"
+
+namespace troupe::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr long kMaxPollMs = 100;  // never infinite: a lost signal would hang the process
+constexpr int kLingerMs = 500;
+constexpr int kBatch = 64;  // messages taken in one turn, so that questions are not held up
+constexpr std::chrono::milliseconds kFarewell{500};
+constexpr std::chrono::seconds kComplement{10};
+constexpr std::size_t kMostSessions = 1024;
+
+/// What is the same for two processes that see each other's process ids; as the worker computes it.
+std::string host_id() {
+  const auto boot = read_file("/proc/sys/kernel/random/boot_id", 128);
+  struct stat space {};
+  if (!boot || ::stat("/proc/self/ns/pid", &space) != 0) return {};
+  return fmt::format("{}/{}", boot->substr(0, boot->find('\n')), space.st_ino);
+}
+
+/// Only this machine: the bridge knows no keys.
+Result<void> check_bind(const std::string& bind) {
+  for (const char* allowed : {"ipc://", "tcp://127.0.0.1:", "tcp://localhost:", "tcp://[::1]:"}) {
+    if (bind.starts_with(allowed)) return {};
+  }
+  return invalid_argument(
+      fmt::format("env.bridge.bind is '{}'; wanted ipc://PATH or tcp://127.0.0.1:PORT (workers of "
+                  "other machines come through a tunnel, since they prove no key)",
+                  bind));
+}
+
+std::string text(const WireMap& map, std::string_view name) {
+  const WireValue* value = find(map, name);
+  const std::string* found = value == nullptr ? nullptr : value->as<std::string>();
+  return found == nullptr ? std::string() : *found;
+}
+
+std::int64_t whole(const WireMap& map, std::string_view name) {
+  const WireValue* value = find(map, name);
+  const std::int64_t* found = value == nullptr ? nullptr : value->as<std::int64_t>();
+  return found == nullptr ? 0 : *found;
+}
+
+bool flag(const WireMap& map, std::string_view name) {
+  const WireValue* value = find(map, name);
+  const bool* found = value == nullptr ? nullptr : value->as<bool>();
+  return found != nullptr && *found;
+}
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+class RouterHub final : public BridgeHub {
+ public:
+  explicit RouterHub(BridgeHubOptions options) : options_(std::move(options)), host_(host_id()) {}
+  ~RouterHub() override;
+
+  Result<void> open();
+  Result<void> launch();
+
+  const std::string& endpoint() const override { return endpoint_; }
+  Result<std::unique_ptr<BridgeLease>> lease(std::int64_t rows, std::chrono::milliseconds patience) override;
+  void announce_outage(const Error& why) override;
+  Stats stats() const override;
+
+ private:
+  class Lease;
+
+  /// Tells on_gone of the sessions that are over; without mutex_.
+  void report_gone();
+  Result<WireMap> ask(std::int64_t lease, std::string_view type, WireMap body, std::chrono::milliseconds patience);
+
+  // The hub's thread.
+  void run();
+  void poll(Clock::duration at_most);
+  bool receive();
+  void take(const std::string& peer, std::span<const std::byte> bytes);
+  void take_hello(const std::string& peer, const BridgeMessage& message);
+  void take_of_worker(SessionTable::Session& session, BridgeMessage message);
+  void send_all();
+  bool send(const SessionTable::Outgoing& outgoing);
+  void end_silent();
+
+  const BridgeHubOptions options_;
+  const std::string host_;
+  ZmqContext context_;
+  ZmqSocket router_;
+  std::string endpoint_;
+  /// Raised for a message to send and for the end.
+  EventFd changed_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::int64_t> last_request_{0}, malformed_{0}, late_{0};
+
+  mutable std::mutex mutex_;  // of the next three
+  std::condition_variable came_;
+  SessionTable table_;
+  std::optional<Error> outage_;
+
+  std::thread thread_;
+};
+
+class RouterHub::Lease final : public BridgeLease {
+ public:
+  Lease(RouterHub& hub, std::int64_t number, std::string worker)
+      : hub_(hub), number_(number), worker_(std::move(worker)) {}
+  ~Lease() override {
+    const std::lock_guard lock(hub_.mutex_);
+    hub_.table_.release(number_);
+    hub_.changed_.raise();
+  }
+  Result<WireMap> call(std::string_view type, WireMap body, std::chrono::milliseconds patience) override {
+    body.push_back({"lease", number_});
+    return hub_.ask(number_, type, std::move(body), patience);
+  }
+  const std::string& worker() const override { return worker_; }
+
+ private:
+  RouterHub& hub_;
+  const std::int64_t number_;
+  const std::string worker_;
+};
+
+RouterHub::~RouterHub() {
+  {
+    const std::lock_guard lock(mutex_);
+    TROUPE_CHECK(table_.num_leases() == 0, "a hub outlives its leases");
+    for (const auto& [number, session] : table_.sessions()) table_.post(session.peer, number, {.type = "DRAIN"});
+  }
+  stopping_ = true;
+  changed_.raise();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<void> RouterHub::open() {
+  context_.reset(zmq_ctx_new());
+  if (!changed_.is_open() || !context_)
+    return Error{Errc::resource_exhausted, fmt::format("no descriptors left: {}", std::strerror(errno))};
+  router_.reset(zmq_socket(context_.get(), ZMQ_ROUTER));
+  if (!router_) return Error{Errc::resource_exhausted, fmt::format("no ZeroMQ socket: {}", zmq_strerror(zmq_errno()))};
+  void* socket = router_.get();
+  const auto bytes = static_cast<std::int64_t>(options_.max_message_bytes);
+  zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes, sizeof bytes);
+  set_option(socket, ZMQ_LINGER, kLingerMs);
+  set_option(socket, ZMQ_ROUTER_MANDATORY, 1);  // a worker that is not connected any more is gone
+  std::string bind = options_.bind;
+  if (bind.empty()) {
+    const uid_t own = ::geteuid();
+    zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &own, sizeof own);
+    bind = "ipc://@troupe-bridge-" + to_hex(new_message_id());
+  } else {
+    TROUPE_TRY(check_bind(bind));
+  }
+  if (zmq_bind(socket, bind.c_str()) != 0)
+    return Error{Errc::unavailable, fmt::format("env.bridge.bind: {} cannot be bound: {}; each simulator wants an "
+                                                "address of its own",
+                                                bind, zmq_strerror(zmq_errno()))};
+  endpoint_ = last_endpoint(socket);
+  return {};
+}
+
+Result<void> RouterHub::launch() {
+  const BlockedSignals blocked;
+  try {
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "bridge hub");
+  } catch (const std::system_error& e) {
+    return Error{Errc::resource_exhausted, fmt::format("the bridge cannot start its thread: {}", e.what())};
+  }
+  return {};
+}
+
+Result<std::unique_ptr<BridgeLease>> RouterHub::lease(std::int64_t rows, std::chrono::milliseconds patience) {
+  const auto start = Clock::now();
+  std::unique_ptr<Lease> lease;
+  {
+    std::unique_lock lock(mutex_);
+    const auto& sessions = table_.sessions();
+    came_.wait_until(lock, start + std::min<Clock::duration>(patience, kComplement),
+                     [&] { return sessions.size() >= options_.awaited || outage_.has_value(); });
+    came_.wait_until(lock, start + patience, [&] { return !sessions.empty() || (outage_ && !table_.has_begun()); });
+    if (sessions.empty() && outage_ && !table_.has_begun()) return Error{Errc::unavailable, outage_->message()};
+    if (sessions.empty()) {
+      return Error{Errc::deadline_exceeded, fmt::format("no worker came within {:.1f} s{}", seconds(patience),
+                                                        outage_ ? ": " + outage_->message() : std::string())};
+    }
+    const std::int64_t number = table_.lease();
+    lease = std::make_unique<Lease>(*this, number, table_.lease(number).worker);
+  }
+  const auto left = patience - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+  TROUPE_TRY(lease->call("LEASE", {{"rows", rows}}, left));
+  return std::unique_ptr<BridgeLease>(std::move(lease));
+}
+
+void RouterHub::announce_outage(const Error& why) {
+  const std::lock_guard lock(mutex_);
+  outage_ = why;
+  came_.notify_all();
+}
+
+BridgeHub::Stats RouterHub::stats() const {
+  const std::lock_guard lock(mutex_);
+  return {.workers = static_cast<std::int64_t>(table_.sessions().size()),
+          .leases = table_.num_leases(),
+          .malformed = malformed_,
+          .late = late_};
+}
+
+Result<WireMap> RouterHub::ask(std::int64_t lease, std::string_view type, WireMap body,
+                               std::chrono::milliseconds patience) {
+  SessionTable::Call call;
+  const std::int64_t request = ++last_request_;
+  const auto start = Clock::now();
+  std::unique_lock lock(mutex_);
+  const SessionTable::Lease& held = table_.lease(lease);
+  if (held.gone) return *held.gone;
+  call.session = held.session;
+  table_.ask(request, call, type, std::move(body));
+  changed_.raise();
+  if (!call.answered.wait_until(lock, start + patience, [&call] { return call.answer.has_value(); })) {
+    const Error late{
+        Errc::deadline_exceeded,
+        fmt::format("worker {} gave no answer to {} in {:.1f} s (its last beat was {:.1f} s ago)", held.worker, type,
+                    seconds(patience), seconds(Clock::now() - table_.find(call.session)->heard))};
+    table_.forget(request);
+    table_.end(call.session, late);
+    changed_.raise();
+    call.answer.emplace(late);
+  }
+  Result<WireMap> answer = std::move(*call.answer);
+  lock.unlock();
+  report_gone();
+  return answer;
+}
+
+void RouterHub::report_gone() {
+  std::vector<SessionTable::Gone> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    gone = table_.take_gone();
+  }
+  for (const SessionTable::Gone& one : gone) {
+    if (options_.on_gone) options_.on_gone(one.name, one.why);
+  }
+}
+
+void RouterHub::run() {
+  while (!stopping_) {
+    poll(std::chrono::milliseconds(kMaxPollMs));
+    send_all();
+    for (int i = 0; i < kBatch && receive(); ++i) {
+    }
+    end_silent();
+    send_all();  // what those answered
+    report_gone();
+  }
+  // farewells: workers that are in the midst of a step say theirs afterwards, or not at all
+  const auto end = Clock::now() + kFarewell;
+  send_all();
+  while (Clock::now() < end) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (table_.sessions().empty()) break;
+    }
+    poll(end - Clock::now());
+    while (receive()) {
+    }
+  }
+  router_.reset();  // a socket is closed by the thread that used it
+}
+
+/// Waits for something to do; sessions whose process has ended are over.
+void RouterHub::poll(Clock::duration at_most) {
+  std::vector<zmq_pollitem_t> items{{router_.get(), 0, ZMQ_POLLIN, 0}, {nullptr, changed_.get(), ZMQ_POLLIN, 0}};
+  std::vector<std::int64_t> watched;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, session] : table_.sessions()) {
+      if (!session.process.is_open()) continue;
+      items.push_back({nullptr, session.process.get(), ZMQ_POLLIN, 0});
+      watched.push_back(number);
+    }
+  }
+  const long ms =
+      std::clamp<long>(std::chrono::duration_cast<std::chrono::milliseconds>(at_most).count(), 0, kMaxPollMs);
+  if (zmq_poll(items.data(), static_cast<int>(items.size()), ms) < 0) {
+    // a descriptor that a session of just now took with it
+    if (zmq_errno() != EINTR) log::debug("bridge: zmq_poll failed: {}", zmq_strerror(zmq_errno()));
+    return;
+  }
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    if (items[i + 2].revents == 0) continue;
+    // what it said last comes before its end
+    while (receive()) {
+    }
+    const std::lock_guard lock(mutex_);
+    if (const auto* session = table_.find(watched[i]); session != nullptr) {
+      table_.end(watched[i], {Errc::aborted, fmt::format("the process {} of worker {} has ended", session->hello.pid,
+                                                         session->hello.name)});
+    }
+  }
+}
+
+/// One message; false when there is none.
+bool RouterHub::receive() {
+  ZmqFrame peer, magic, content, rest;
+  if (!peer.receive(router_.get())) return false;
+  int frames = 1;
+  bool more = peer.has_more();
+  for (ZmqFrame* next : {&magic, &content}) {
+    if (!more) break;
+    more = next->receive(router_.get()) && next->has_more();
+    ++frames;
+  }
+  const bool whole = frames == 3 && !more && magic.text() == kBridgeMagic;
+  while (more) more = rest.receive(router_.get()) && rest.has_more();
+  if (whole)
+    take(peer.text(), content.bytes());
+  else
+    ++malformed_;
+  return true;
+}
+
+void RouterHub::take(const std::string& peer, std::span<const std::byte> bytes) {
+  auto message = decode_bridge_message(bytes, options_.max_message_bytes);
+  const std::lock_guard lock(mutex_);
+  if (!message) {
+    ++malformed_;
+    // REJECT: who speaks another version waits for an answer to its HELLO
+    return table_.post(peer, 0, {.type = "REJECT", .body = {{"reason", message.error().message()}}});
+  }
+  if (message->type == "HELLO") return take_hello(peer, *message);
+  SessionTable::Session* session = table_.find(message->session);
+  const bool is_beat = message->type == "PING";  // comes by a connection of its own
+  if (session == nullptr || (!is_beat && session->peer != peer)) {
+    ++late_;
+    // a worker that is not known any more says HELLO again
+    if (!is_beat)
+      table_.post(peer, message->session, {.type = "ERR", .body = {{"text", "no such session"}, {"fatal", true}}});
+    return;
+  }
+  session->heard = Clock::now();
+  if (is_beat) return table_.post(peer, message->session, {.type = "PONG"});
+  take_of_worker(*session, std::move(*message));
+}
+
+void RouterHub::take_of_worker(SessionTable::Session& session, BridgeMessage message) {
+  const std::string name = session.hello.name, type = message.type;
+  const std::int64_t request = message.request, number = message.session;
+  if (type == "RESULT" || type == "LEASED") {
+    if (!table_.answer(request, number, std::move(message.body))) ++late_;
+  } else if (type == "ERR") {
+    const Error why{Errc::internal, fmt::format("worker {}: {}", name, text(message.body, "text"))};
+    if (flag(message.body, "fatal"))
+      table_.end(number, why);
+    else if (!table_.answer(request, number, why))
+      ++late_;
+  } else if (type == "BYE") {
+    table_.end(number, {Errc::aborted, fmt::format("worker {} left: {}", name, text(message.body, "reason"))});
+  } else {
+    ++malformed_;
+    table_.post(session.peer, number,
+                {.type = "ERR", .body = {{"text", fmt::format("there is no message '{}'", type)}, {"fatal", false}}});
+  }
+}
+
+void RouterHub::take_hello(const std::string& peer, const BridgeMessage& message) {
+  const auto reject = [&](const std::string& reason) {
+    table_.post(peer, 0, {.type = "REJECT", .body = {{"reason", reason}}});
+  };
+  SessionTable::Session session{.peer = peer,
+                                .hello = {.name = text(message.body, "name"),
+                                          .env = text(message.body, "env"),
+                                          .options = text(message.body, "options"),
+                                          .spec = text(message.body, "spec"),
+                                          .pid = whole(message.body, "pid")},
+                                .process = {},
+                                .heard = Clock::now()};
+  const BridgeHello& hello = session.hello;
+  if (hello.name.empty()) return reject("its HELLO has no name");
+  if (const auto accepted = options_.accept ? options_.accept(hello) : Result<void>(); !accepted) {
+    log::warn("bridge: worker {} is refused: {}", hello.name, accepted.error().message());
+    return reject(accepted.error().message());
+  }
+  if (table_.sessions().size() >= kMostSessions)
+    return reject(fmt::format("there are {} workers already", kMostSessions));
+  if (!host_.empty() && text(message.body, "host") == host_ && hello.pid > 0)
+    session.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(hello.pid), 0)));
+  log::info("bridge: worker {} (process {}) serves {}", hello.name, hello.pid, hello.env);
+  table_.begin(std::move(session));
+  outage_.reset();
+  came_.notify_all();
+}
+
+void RouterHub::send_all() {
+  changed_.clear();
+  std::vector<SessionTable::Outgoing> outgoing;
+  {
+    const std::lock_guard lock(mutex_);
+    outgoing = table_.take_outgoing();
+  }
+  for (const SessionTable::Outgoing& one : outgoing) {
+    if (send(one)) continue;
+    const std::lock_guard lock(mutex_);
+    const auto* session = table_.find(one.session);
+    if (session != nullptr && session->peer == one.peer)
+      table_.end(one.session, {Errc::aborted, fmt::format("worker {} is not connected any more", session->hello.name)});
+  }
+}
+
+bool RouterHub::send(const SessionTable::Outgoing& outgoing) {
+  void* socket = router_.get();
+  constexpr int more = ZMQ_DONTWAIT | ZMQ_SNDMORE;
+  return zmq_send(socket, outgoing.peer.data(), outgoing.peer.size(), more) >= 0 &&
+         zmq_send(socket, kBridgeMagic, std::strlen(kBridgeMagic), more) >= 0 &&
+         zmq_send(socket, outgoing.message.data(), outgoing.message.size(), ZMQ_DONTWAIT) >= 0;
+}
+
+void RouterHub::end_silent() {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  std::vector<std::pair<std::int64_t, Error>> silent;
+  for (const auto& [number, session] : table_.sessions()) {
+    if (session.process.is_open() || now - session.heard < options_.liveness) continue;
+    silent.emplace_back(number, Error{Errc::aborted, fmt::format("worker {} has sent no beat for {:.1f} s",
+                                                                 session.hello.name, seconds(now - session.heard))});
+  }
+  for (const auto& [number, why] : silent) table_.end(number, why);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BridgeHub>> BridgeHub::start(BridgeHubOptions options) {
+  auto hub = std::make_unique<RouterHub>(std::move(options));
+  TROUPE_TRY(hub->open());
+  TROUPE_TRY(hub->launch());
+  return std::unique_ptr<BridgeHub>(std::move(hub));
+}
+
+}  // namespace troupe::comm

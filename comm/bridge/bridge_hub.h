@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "comm/bridge/bridge_message.h"
+
+namespace troupe::comm {
+
+/// What a worker says of itself when it comes.
+struct BridgeHello {
+  /// Unique: a second worker of a name replaces the first.
+  std::string name;
+  /// Its environment, the keyword arguments of it as JSON, and what it observes and takes as JSON.
+  std::string env, options, spec;
+  std::int64_t pid = 0;
+};
+
+struct BridgeHubOptions {
+  /// ipc://PATH or tcp://127.0.0.1:PORT; empty: an address of its own that takes processes of its user alone.
+  std::string bind = {};
+  /// Of one message of a worker.
+  std::size_t max_message_bytes = std::size_t{1} << 20;
+  /// Workers that there are to be. As long as there are fewer, and none is said to be out, a lease waits for them for
+  /// up to ten seconds of its patience: those that are there would get all leases, and those that come none.
+  std::size_t awaited = 1;
+  /// A worker whose process cannot be watched counts as dead after this long without a beat of it.
+  std::chrono::milliseconds liveness{10'000};
+  /// Whether a worker is taken; the error is told to it. On the hub's thread: short, never blocking.
+  std::function<Result<void>(const BridgeHello&)> accept = {};
+  /// A worker is gone, and why. From any thread, never under a lock of the hub.
+  std::function<void(const std::string& name, const Error& why)> on_gone = {};
+};
+
+/// Some environments of one worker. Goes back when it is destroyed.
+class BridgeLease {
+ public:
+  virtual ~BridgeLease() = default;
+  /// Asks the worker and waits for its answer. One call at a time. Errors: deadline_exceeded, after which the worker is
+  /// given up with all of its leases; aborted (the worker is gone), internal (it says that it failed, and goes on).
+  virtual Result<WireMap> call(std::string_view type, WireMap body, std::chrono::milliseconds patience) = 0;
+  /// Of the worker, for messages.
+  virtual const std::string& worker() const = 0;
+};
+
+/// The runtime's side of the bridge to simulators in other processes (docs/bridge.md): one ZeroMQ ROUTER to which
+/// workers come, and leases of their environments. One thread of its own; methods may be called from any. Outlives its
+/// leases.
+///
+/// A worker is gone when its process ends (it is watched where hub and worker see each other's process ids), when it
+/// says so, when it answers too late, when one of the same name comes, or when its beats stop and its process cannot be
+/// watched. Its leases then fail at once. An answer of a worker that is gone, or to a question that was given up, is
+/// dropped by its number. What strangers send is answered or dropped, and never ends anything.
+class BridgeHub {
+ public:
+  /// Binds and starts. Errors: invalid_argument (bind), unavailable (the address is taken), resource_exhausted.
+  static Result<std::unique_ptr<BridgeHub>> start(BridgeHubOptions options);
+  /// Tells every worker to end, and waits half a second at most for their farewells.
+  virtual ~BridgeHub() = default;
+
+  /// Where workers connect.
+  virtual const std::string& endpoint() const = 0;
+  /// Leases `rows` environments from the worker that has the fewest leases, when there is one; the worker makes them
+  /// within the same time. Errors: deadline_exceeded, unavailable (there never was a worker, and the outage says why);
+  /// those of BridgeLease::call.
+  virtual Result<std::unique_ptr<BridgeLease>> lease(std::int64_t rows, std::chrono::milliseconds patience) = 0;
+  /// Why no worker comes, for those who wait for the first one; forgotten when one comes.
+  virtual void announce_outage(const Error& why) = 0;
+
+  struct Stats {
+    /// Workers there are, and leases of theirs.
+    std::int64_t workers = 0, leases = 0;
+    /// Since the start: messages that could not be read or were not a worker's to send, answers that came too late.
+    std::int64_t malformed = 0, late = 0;
+  };
+  virtual Stats stats() const = 0;
+};
+
+}  // namespace troupe::comm

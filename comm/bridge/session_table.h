@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "base/result.h"
+#include "comm/bridge/bridge_hub.h"
+#include "comm/bridge/bridge_message.h"
+
+namespace troupe::comm {
+
+/// Internal to comm/bridge: the workers, leases and questions of one hub, each by its number, and what is to be sent.
+/// Not thread-safe: the hub holds its lock around every call.
+class SessionTable {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// A worker from its HELLO to its end.
+  struct Session {
+    /// Of the connection that it came by.
+    std::string peer;
+    BridgeHello hello;
+    /// Closed: cannot be watched.
+    base::FileDescriptor process;
+    Clock::time_point heard;
+    std::int64_t leases = 0;
+  };
+  /// Whose environments a lease holds, and why they are lost.
+  struct Lease {
+    std::int64_t session = 0;
+    std::string worker;
+    std::optional<Error> gone = {};
+  };
+  /// A question whose asker waits for `answered`.
+  struct Call {
+    std::int64_t session = 0;
+    std::condition_variable answered = {};
+    std::optional<Result<WireMap>> answer = {};
+  };
+  struct Outgoing {
+    std::string peer;
+    std::vector<std::byte> message;
+    /// 0: of none.
+    std::int64_t session = 0;
+  };
+  struct Gone {
+    std::string name;
+    Error why;
+  };
+
+  const std::map<std::int64_t, Session>& sessions() const { return sessions_; }
+  std::int64_t num_leases() const { return static_cast<std::int64_t>(leases_.size()); }
+  /// Whether a worker ever came.
+  bool has_begun() const { return last_session_ > 0; }
+  /// Null: over, or never begun.
+  Session* find(std::int64_t session);
+
+  /// Begins a session and welcomes its worker; others of its name or connection are over.
+  void begin(Session session);
+  /// Ends a session, if it is not over yet: its worker is told, its leases are lost, its questions are answered with
+  /// `why`.
+  void end(std::int64_t session, const Error& why);
+
+  /// A lease from the worker that has the fewest, of which there is one. Returns its number.
+  std::int64_t lease();
+  const Lease& lease(std::int64_t number) const { return leases_.at(number); }
+  void release(std::int64_t number);
+
+  /// Sends the question of `call`, which lives until it is answered or forgotten.
+  void ask(std::int64_t request, Call& call, std::string_view type, WireMap body);
+  /// The asker waits no longer.
+  void forget(std::int64_t request) { calls_.erase(request); }
+  /// False: nobody waits for it.
+  bool answer(std::int64_t request, std::int64_t session, Result<WireMap> answer);
+
+  void post(const std::string& peer, std::int64_t session, BridgeMessage message);
+  /// What was posted, in order, and who is gone, since the last call.
+  std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
+  std::vector<Gone> take_gone() { return std::exchange(gone_, {}); }
+
+ private:
+  std::map<std::int64_t, Session> sessions_;
+  std::map<std::int64_t, Lease> leases_;
+  std::map<std::int64_t, Call*> calls_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<Gone> gone_;
+  std::int64_t last_session_ = 0, last_lease_ = 0;
+};
+
+}  // namespace troupe::comm

@@ -1,0 +1,148 @@
+#include "env/bridge/bridge_env.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "env/make_allowance.h"
+
+namespace troupe::env {
+
+namespace {
+
+using comm::NdArray;
+using comm::WireArray;
+using comm::WireMap;
+using comm::WireValue;
+
+Error broken(const std::string& what) { return {Errc::data_loss, "the worker's answer " + what}; }
+
+template <class T>
+NdArray array_of(const char* dtype, std::vector<std::int64_t> shape, std::span<const T> values) {
+  NdArray array{.dtype = dtype, .shape = std::move(shape), .data = {}};
+  const auto bytes = std::as_bytes(values);
+  array.data.assign(bytes.begin(), bytes.end());
+  return array;
+}
+
+/// What the numbers of an answer are stored as.
+const char* numpy_name(EnvDType dtype) {
+  return dtype == EnvDType::u8 ? "|u1" : dtype == EnvDType::f32 ? "<f4" : "<f8";
+}
+
+/// The array `name`, of this dtype and shape.
+Result<const NdArray*> array_in(const WireMap& map, const std::string& name, std::string_view dtype,
+                                const std::vector<std::int64_t>& shape) {
+  const WireValue* value = find(map, name);
+  const NdArray* array = value == nullptr ? nullptr : value->as<NdArray>();
+  if (array != nullptr && array->dtype == dtype && array->shape == shape) return array;
+  return broken(fmt::format("has {} as '{}'; wanted an array {} [{}]", value == nullptr ? "nothing" : describe(*value),
+                            name, dtype, fmt::join(shape, ", ")));
+}
+
+template <class T>
+Result<std::span<const T>> numbers_in(const WireMap& map, const std::string& name, std::string_view dtype,
+                                      const std::vector<std::int64_t>& shape) {
+  TROUPE_ASSIGN(const NdArray* array, array_in(map, name, dtype, shape));
+  return std::span<const T>(reinterpret_cast<const T*>(array->data.data()), array->data.size() / sizeof(T));
+}
+
+std::vector<std::int64_t> batched(std::int64_t count, const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> all{count};
+  all.insert(all.end(), shape.begin(), shape.end());
+  return all;
+}
+
+NdArray rows_of(std::span<const std::int64_t> lanes) {
+  std::vector<std::int32_t> rows(lanes.begin(), lanes.end());
+  return array_of<std::int32_t>("<i4", {static_cast<std::int64_t>(rows.size())}, rows);
+}
+
+}  // namespace
+
+BridgeEnv::BridgeEnv(std::shared_ptr<WorkerPool> pool, std::unique_ptr<comm::BridgeLease> lease, const EnvSpec& spec,
+                     std::int64_t lanes, std::chrono::milliseconds step_timeout)
+    : pool_(std::move(pool)), lease_(std::move(lease)), spec_(spec), lanes_(lanes), patience_(step_timeout / 2) {}
+
+Result<void> BridgeEnv::reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
+                              std::span<const StepSlot> out) {
+  const auto patience = is_fresh_ ? patience_ + kMakeAllowance : patience_;
+  const auto count = static_cast<std::int64_t>(lanes.size());
+  TROUPE_ASSIGN(
+      const WireMap answer,
+      lease_->call("RESET", {{"rows", rows_of(lanes)}, {"seeds", array_of("<u8", {count}, seeds)}}, patience));
+  is_fresh_ = false;
+  return read_observations(answer, lanes, out);
+}
+
+Result<void> BridgeEnv::step(std::span<const std::int64_t> lanes, std::span<const float> actions,
+                             std::span<const StepSlot> out) {
+  TROUPE_TRY(check_actions(spec_, lanes, actions));
+  const auto count = static_cast<std::int64_t>(lanes.size());
+  TROUPE_ASSIGN(const WireMap answer, lease_->call("STEP",
+                                                   {{"rows", rows_of(lanes)},
+                                                    {"actions", array_of("<f4", {count, spec_.action.size}, actions)}},
+                                                   patience_));
+  TROUPE_TRY(read_observations(answer, lanes, out));
+  const auto infos = static_cast<std::int64_t>(spec_.info.size());
+  TROUPE_ASSIGN(const auto reward, numbers_in<double>(answer, "reward", "<f8", {count}));
+  TROUPE_ASSIGN(const auto terminated, numbers_in<std::uint8_t>(answer, "terminated", "|u1", {count}));
+  TROUPE_ASSIGN(const auto truncated, numbers_in<std::uint8_t>(answer, "truncated", "|u1", {count}));
+  TROUPE_ASSIGN(const auto success, numbers_in<std::uint8_t>(answer, "success", "|u1", {count}));
+  TROUPE_ASSIGN(const auto info, numbers_in<double>(answer, "info", "<f8", {count, infos}));
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    *out[i].reward = reward[i];
+    *out[i].terminated = terminated[i] != 0;
+    *out[i].truncated = truncated[i] != 0 && terminated[i] == 0;
+    *out[i].success = success[i] != 0;
+    std::copy_n(info.begin() + static_cast<std::ptrdiff_t>(i) * infos, infos, out[i].info.begin());
+  }
+  return {};
+}
+
+Result<void> BridgeEnv::read_observations(const WireMap& answer, std::span<const std::int64_t> lanes,
+                                          std::span<const StepSlot> out) const {
+  const WireValue* all = find(answer, "obs");
+  const WireMap* fields = all == nullptr ? nullptr : all->as<WireMap>();
+  if (fields == nullptr) return broken("has no obs, a map");
+  const auto count = static_cast<std::int64_t>(lanes.size());
+  for (std::size_t f = 0; f < spec_.observation.size(); ++f) {
+    const EnvField& field = spec_.observation[f];
+    TROUPE_ASSIGN(const NdArray* array,
+                  array_in(*fields, field.name, numpy_name(field.dtype), batched(count, field.shape)));
+    const auto bytes = static_cast<std::size_t>(field.bytes());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (!out[i].observation.empty()) std::memcpy(out[i].observation[f], array->data.data() + i * bytes, bytes);
+    }
+  }
+  const WireValue* errors = find(answer, "errors");
+  const WireArray* list = errors == nullptr ? nullptr : errors->as<WireArray>();
+  if (list == nullptr) return broken("has no errors, a list");
+  for (const WireValue& one : *list) {
+    const WireArray* pair = one.as<WireArray>();
+    const auto* lane = pair == nullptr || pair->size() != 2 ? nullptr : (*pair)[0].as<std::int64_t>();
+    const auto* why = lane == nullptr ? nullptr : (*pair)[1].as<std::string>();
+    if (why == nullptr) return broken("has an error that is no [row, text]");
+    const auto at = std::find(lanes.begin(), lanes.end(), *lane);
+    if (at == lanes.end()) return broken(fmt::format("has an error of row {}, which was not asked", *lane));
+    *out[static_cast<std::size_t>(at - lanes.begin())].failure =
+        Error{Errc::internal, fmt::format("worker {}: {}", lease_->worker(), *why)};
+  }
+  return {};
+}
+
+Result<void> BridgeEnv::render(std::int64_t lane, const std::string& camera, RenderTarget out) {
+  if (std::find(spec_.cameras.begin(), spec_.cameras.end(), camera) == spec_.cameras.end())
+    return Error{Errc::not_found, fmt::format("{} has no camera '{}'", spec_.id, camera)};
+  TROUPE_ASSIGN(const WireMap answer,
+                lease_->call("RENDER", {{"row", lane}, {"width", out.width}, {"height", out.height}}, patience_));
+  TROUPE_ASSIGN(const auto rgb, numbers_in<std::uint8_t>(answer, "rgb", "|u1", {out.height, out.width, 3}));
+  std::copy(rgb.begin(), rgb.end(), out.rgb.begin());
+  return {};
+}
+
+}  // namespace troupe::env

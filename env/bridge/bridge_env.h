@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "env/batch_env.h"
+#include "env/bridge/worker_pool.h"
+
+namespace troupe::env {
+
+/// Environments of one lease as lanes: each call is one question to their worker and its answer. A worker that does not
+/// answer within half of `step_timeout` is given up; the first reset may take 60 seconds more.
+class BridgeEnv final : public BatchEnv {
+ public:
+  BridgeEnv(std::shared_ptr<WorkerPool> pool, std::unique_ptr<comm::BridgeLease> lease, const EnvSpec& spec,
+            std::int64_t lanes, std::chrono::milliseconds step_timeout);
+
+  const EnvSpec& spec() const noexcept override { return spec_; }
+  std::int64_t lanes() const noexcept override { return lanes_; }
+  Result<void> reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
+                     std::span<const StepSlot> out) override;
+  Result<void> step(std::span<const std::int64_t> lanes, std::span<const float> actions,
+                    std::span<const StepSlot> out) override;
+  Result<void> render(std::int64_t lane, const std::string& camera, RenderTarget out) override;
+
+ private:
+  /// Writes the observations of an answer, and which lanes failed.
+  Result<void> read_observations(const comm::WireMap& answer, std::span<const std::int64_t> lanes,
+                                 std::span<const StepSlot> out) const;
+
+  const std::shared_ptr<WorkerPool> pool_;
+  const std::unique_ptr<comm::BridgeLease> lease_;
+  const EnvSpec& spec_;
+  const std::int64_t lanes_;
+  const std::chrono::milliseconds patience_;
+  bool is_fresh_ = true;
+};
+
+}  // namespace troupe::env

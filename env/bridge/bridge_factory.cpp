@@ -1,0 +1,84 @@
+#include "env/bridge/bridge_factory.h"
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/check.h"
+#include "env/bridge/bridge_env.h"
+#include "env/bridge/describe.h"
+#include "env/bridge/worker_pool.h"
+#include "env/make_allowance.h"
+
+namespace troupe::env {
+
+namespace {
+
+constexpr std::int64_t kMostLanes = 1024, kMostBytes = 256 << 20;
+
+class BridgeFactory final : public EnvFactory {
+ public:
+  BridgeFactory(WorkerPool::Setup setup, std::chrono::milliseconds step_timeout)
+      : setup_(std::move(setup)), step_timeout_(step_timeout) {
+    std::int64_t bytes = 8 * static_cast<std::int64_t>(setup_.spec.info.size() + 4);
+    for (const EnvField& field : setup_.spec.observation) bytes += field.bytes();
+    max_lanes_ = std::clamp<std::int64_t>(kMostBytes / bytes, 1, kMostLanes);
+    // and the names and error texts around them
+    setup_.max_message_bytes = static_cast<std::size_t>(max_lanes_ * (bytes + 4096)) + (1 << 20);
+  }
+
+  const EnvSpec& spec() const noexcept override { return setup_.spec; }
+  std::int64_t max_lanes() const noexcept override { return max_lanes_; }
+  bool waits_for_others() const noexcept override { return true; }
+  Result<std::unique_ptr<Env>> make() const override {
+    TROUPE_ASSIGN(auto batch, make_batch(1));
+    return as_env(std::move(batch));
+  }
+  Result<std::unique_ptr<BatchEnv>> make_batch(std::int64_t lanes) const override {
+    TROUPE_CHECK(lanes >= 1 && lanes <= max_lanes_, "as many lanes as one answer may hold");
+    TROUPE_ASSIGN(auto pool, workers());
+    TROUPE_ASSIGN(auto lease, pool->hub().lease(lanes, kMakeAllowance));
+    return std::unique_ptr<BatchEnv>(
+        std::make_unique<BridgeEnv>(std::move(pool), std::move(lease), setup_.spec, lanes, step_timeout_));
+  }
+
+ private:
+  Result<std::shared_ptr<WorkerPool>> workers() const {
+    const std::lock_guard lock(mutex_);
+    if (!pool_) {
+      TROUPE_ASSIGN(pool_, WorkerPool::start(setup_));
+    }
+    return pool_;
+  }
+
+  WorkerPool::Setup setup_;
+  const std::chrono::milliseconds step_timeout_;
+  std::int64_t max_lanes_ = 1;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<WorkerPool> pool_;  // guarded by mutex_; empty before the first environment
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const EnvFactory>> make_bridge_factory(std::string_view id, const EnvOptions& options) {
+  EnvOptions ours = options;
+  ours.options.clear();  // the environment's own arguments: Python knows them
+  TROUPE_TRY(check_env_options(id, ours));
+  WorkerPool::Setup setup{.spec = {},
+                          .options = nlohmann::json(options.options).dump(),
+                          .command = {},
+                          .bridge = options.bridge,
+                          .max_message_bytes = 0};
+  TROUPE_ASSIGN(setup.command, worker_command(options.bridge));
+  if (options.known) {
+    setup.spec = *options.known;
+  } else {
+    TROUPE_ASSIGN(setup.spec, describe_in_python(setup.command, std::string(id), setup.options));
+  }
+  if (options.max_steps > 0) setup.spec.max_steps = options.max_steps;
+  return std::shared_ptr<const EnvFactory>(
+      std::make_shared<BridgeFactory>(std::move(setup), to_milliseconds(options.step_timeout)));
+}
+
+}  // namespace troupe::env

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/bridge_config.h"
+
+namespace troupe::env {
+
+/// How a worker is started: the words in front of its own arguments, and variables beside this process's.
+struct WorkerCommand {
+  std::vector<std::string> words;
+  std::map<std::string, std::string> variables;
+};
+
+/// env.bridge.command, or the interpreter with -m troupe_env; PYTHONPATH leads to the package troupe_env, then to
+/// env.bridge.path. The package is looked for beside the program: share/troupe/python of the folder above its own, or
+/// python/ of a folder above it, as in the source tree; the variable TROUPE_PYTHON_FOLDER names another place. Errors:
+/// invalid_argument (command and python), not_found (no package).
+Result<WorkerCommand> worker_command(const configs::BridgeConfig& bridge);
+
+}  // namespace troupe::env

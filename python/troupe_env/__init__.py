@@ -1,0 +1,1 @@
+"""Environments written in Python for Troupe (docs/bridge.md). Needs numpy, msgpack and pyzmq."""

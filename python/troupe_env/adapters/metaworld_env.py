@@ -1,0 +1,32 @@
+"""metaworld:TASK, such as metaworld:reach-v3: one task of Meta-World with its goal among what is observed."""
+from ..said import Said
+from . import need
+
+# what the time limit becomes, so that Troupe keeps it
+NEVER = 1 << 30
+
+
+def make(name, options):
+    metaworld = need("metaworld", "metaworld", f"metaworld:{name}")
+    tasks = metaworld.ALL_V3_ENVIRONMENTS
+    if name not in tasks:
+        raise Said(f"metaworld:{name}: there is no such task; there are {', '.join(sorted(tasks))}")
+    return _Task(tasks[name](**options))
+
+
+class _Task:
+    def __init__(self, env):
+        self._env = env
+        # as its own MT1 does: goals differ from episode to episode, by the seed, and are observed
+        env._partially_observable = False
+        env._freeze_rand_vec = False
+        env._set_task_called = True
+        env.seeded_rand_vec = True
+        self.max_steps, env.max_path_length = env.max_path_length, NEVER
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self.dt, self.render_mode = env.dt, env.render_mode
+        self.step, self.render, self.close = env.step, env.render, env.close
+
+    def reset(self, seed=None):
+        self._env.seed(seed)
+        return self._env.reset()

@@ -1,0 +1,162 @@
+"""Environments of one kind in one process: what a worker steps, and what describes itself."""
+import json
+
+import numpy as np
+
+from . import adapters
+from .fields import Actions, fields_of
+from .said import Said, one_line, what_failed
+
+SUCCESS_KEYS = ("is_success", "success")
+# settings of Troupe's own among env.options; all others are the environment's keyword arguments
+OWN_OPTIONS = ("obs_dtype", "success")
+
+
+def read_options(text):
+    """(keyword arguments, Troupe's own settings) of env.options as JSON: texts that are JSON are taken as it."""
+    keywords, own = {}, {}
+    for name, value in json.loads(text or "{}").items():
+        try:
+            parsed = json.loads(value)
+        except (TypeError, ValueError):
+            parsed = value
+        (own if name in OWN_OPTIONS else keywords)[name] = parsed
+    if own.get("obs_dtype", "f32") not in ("f32", "f64"):
+        raise Said(f"env.options.obs_dtype is '{own['obs_dtype']}'; wanted f32 or f64")
+    return keywords, own
+
+
+class Kind:
+    """One kind of environment: makes instances, and knows what they observe and take."""
+
+    def __init__(self, env_id, options):
+        self.env_id = env_id
+        self.keywords, own = read_options(options)
+        self.success_key = own.get("success")
+        first = self.make()
+        self._first = first
+        self.fields = fields_of(first.observation_space, {"f32": "f4", "f64": "f8"}[own.get("obs_dtype", "f32")])
+        self.actions = Actions(first.action_space)
+        self._probe(first)
+
+    def make(self):
+        try:
+            return adapters.make(self.env_id, self.keywords)
+        except TypeError as error:
+            # what Python says of a keyword that nobody takes
+            if "argument" in str(error):
+                raise Said(f"{self.env_id} with env.options {self.keywords}: {one_line(error)}") from error
+            raise
+
+    def take(self):
+        """An instance: the one that told what the kind is, or a new one."""
+        env, self._first = self._first or self.make(), None
+        return env
+
+    def _probe(self, env):
+        """One step says what `info` holds."""
+        begun = env.reset(seed=0)
+        if not isinstance(begun, tuple) or len(begun) != 2:
+            raise Said(f"{self.env_id}: reset returns a {type(begun).__name__}; wanted (observation, info)")
+        stepped = env.step(self.actions.to_env(self.actions.some()))
+        if not isinstance(stepped, tuple) or len(stepped) != 5:
+            raise Said(f"{self.env_id}: step returns {len(stepped) if isinstance(stepped, tuple) else 'no tuple of'} "
+                       "values; wanted (observation, reward, terminated, truncated, info)")
+        info = stepped[4]
+        if self.success_key is None:
+            self.success_key = next((key for key in SUCCESS_KEYS if key in info), None)
+        plain = (bool, int, float, np.bool_, np.number)
+        self.info = sorted(key for key, value in info.items()
+                           if isinstance(value, plain) and key != self.success_key and "." not in key)
+
+    def description(self):
+        """EnvSpec, as docs/env.md has it in JSON."""
+        env = self._first
+        dt = getattr(env, "dt", None)
+        threshold = getattr(env, "reward_threshold", None)
+        return {"version": 1,
+                "id": self.env_id,
+                "observation": [field.description() for field in self.fields],
+                "action": self.actions.description(),
+                "info": self.info,
+                "has_success": self.success_key is not None,
+                "observes_on_demand": False,
+                "max_steps": int(getattr(env, "max_steps", 0) or 0),
+                "control_hz": 1 / float(dt) if dt else 0.0,
+                "frame_skip": 1,
+                "reward_threshold": "nan" if threshold is None else float(threshold),
+                "cameras": ["render"] if getattr(env, "render_mode", None) == "rgb_array" else []}
+
+
+class Rows:
+    """Environments of one lease, row by row. What a row raises costs that row alone: it is made anew at its reset."""
+
+    def __init__(self, kind, count):
+        self.kind = kind
+        self.envs = [kind.take() for _ in range(count)]
+
+    def _observations(self, count):
+        return {field.name: np.zeros((count, *field.shape), field.dtype) for field in self.kind.fields}
+
+    def _observe(self, out, at, observation):
+        for field in self.kind.fields:
+            field.write(out[field.name][at], observation)
+
+    def _lose(self, row, error, errors):
+        env, self.envs[row] = self.envs[row], None
+        errors.append([row, what_failed(error)])
+        try:
+            if env is not None and hasattr(env, "close"):
+                env.close()
+        except Exception:  # noqa: BLE001 - it is thrown away
+            pass
+
+    def reset(self, rows, seeds):
+        """Begins an episode in each of `rows`."""
+        out, errors = self._observations(len(rows)), []
+        for at, (row, seed) in enumerate(zip(rows.tolist(), seeds.tolist())):
+            try:
+                if self.envs[row] is None:
+                    self.envs[row] = self.kind.make()
+                observation = self.envs[row].reset(seed=seed & 0x7FFFFFFF)[0]
+                self._observe(out, at, observation)
+            except Exception as error:  # noqa: BLE001 - whatever an environment raises
+                self._lose(row, error, errors)
+        return {"obs": out, "errors": errors}
+
+    def step(self, rows, actions):
+        """One control step of each of `rows`; actions f32 [rows, size]. Nothing resets by itself."""
+        count, kind = len(rows), self.kind
+        out, errors = self._observations(count), []
+        rewards, info_values = np.zeros(count), np.zeros((count, len(kind.info)))
+        terminated, truncated, success = (np.zeros(count, np.uint8) for _ in range(3))
+        for at, row in enumerate(rows.tolist()):
+            try:
+                env = self.envs[row]
+                if env is None:
+                    raise RuntimeError("a step before the reset")
+                observation, rewards[at], terminated[at], truncated[at], info = env.step(kind.actions.to_env(actions[at]))
+                self._observe(out, at, observation)
+                if kind.success_key is not None:
+                    success[at] = bool(info.get(kind.success_key, False))
+                for column, name in enumerate(kind.info):
+                    info_values[at, column] = info.get(name, 0)
+            except Exception as error:  # noqa: BLE001 - whatever an environment raises
+                self._lose(row, error, errors)
+        return {"obs": out, "reward": rewards, "terminated": terminated, "truncated": truncated, "success": success,
+                "info": info_values, "errors": errors}
+
+    def render(self, row, width, height):
+        """RGB bytes of one row's picture, [height, width, 3], by the nearest pixel."""
+        picture = np.asarray(self.envs[row].render(), np.uint8)
+        down = (np.arange(height) * picture.shape[0]) // height
+        right = (np.arange(width) * picture.shape[1]) // width
+        return np.ascontiguousarray(picture[down][:, right, :3])
+
+    def close(self):
+        for env in self.envs:
+            try:
+                if env is not None and hasattr(env, "close"):
+                    env.close()
+            except Exception:  # noqa: BLE001 - it is thrown away
+                pass

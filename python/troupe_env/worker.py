@@ -1,0 +1,197 @@
+"""A worker: connects to the hub of a simulator, says what it has, and steps the environments that it is leased."""
+import ctypes
+import os
+import signal
+import threading
+import time
+
+import zmq
+
+from . import wire
+from .host import Rows
+from .said import what_failed
+
+FEATURES = ["render"]
+BEAT_SECONDS = 1.0
+HUB_SILENCE_SECONDS = 10.0
+LONGEST_BACK_OFF_SECONDS = 30.0
+PR_SET_PDEATHSIG = 1
+
+
+def host_id():
+    """What is the same for two processes that see each other's process ids."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{file.read().strip()}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""
+
+
+def die_with(parent):
+    """Ends this process with the one that started it, also while it is deep inside a simulator. Behind a command of the
+    user's own that is the command."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        os.kill(parent, 0)
+    except ProcessLookupError:
+        os._exit(1)  # it ended before
+
+
+class Refused(Exception):
+    """The hub does not take this worker."""
+
+
+class Beats:
+    """The second thread: tells the hub that this process lives and how far it is, and notices when the hub does not."""
+
+    def __init__(self, context, endpoint):
+        self._context, self._endpoint = context, endpoint
+        self.session, self.progress = 0, 0
+        self.heard = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def hub_is_silent(self):
+        return time.monotonic() - self.heard > HUB_SILENCE_SECONDS
+
+    def stop(self):
+        self._over.set()
+        self._thread.join()
+
+    def _run(self):
+        socket = connect(self._context, self._endpoint)
+        while not self._over.wait(BEAT_SECONDS):
+            if self.session and socket.poll(0, zmq.POLLOUT):
+                socket.send_multipart(wire.pack("PING", self.session, 0, {"progress": self.progress}))
+            while socket.poll(0):
+                socket.recv_multipart()
+                self.heard = time.monotonic()
+        socket.close()
+
+
+def connect(context, endpoint):
+    socket = context.socket(zmq.DEALER)
+    socket.setsockopt(zmq.LINGER, 500)
+    socket.setsockopt(zmq.RECONNECT_IVL, 100)
+    socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
+    # a hub that is away gets nothing of before when it is back
+    socket.setsockopt(zmq.IMMEDIATE, 1)
+    socket.setsockopt(zmq.SNDTIMEO, 5000)
+    socket.setsockopt(zmq.RCVTIMEO, 500)
+    socket.connect(endpoint)
+    return socket
+
+
+class Worker:
+    """`lasts`: what it outlives: "simulator", none; "hub", a hub that falls silent; "all", also one that ends."""
+
+    def __init__(self, kind, endpoint, name, options, spec, lasts):
+        self._kind, self._endpoint, self._lasts = kind, endpoint, lasts
+        self._hello = {"env": kind.env_id, "name": name, "pid": os.getpid(), "host": host_id(), "features": FEATURES,
+                       "options": options, "spec": spec}
+        self._context = zmq.Context()
+        self._beats = Beats(self._context, endpoint)
+        self._leases = {}
+        self._session = 0
+        self._stopping = False
+        signal.signal(signal.SIGTERM, self._stop)
+
+    def _stop(self, *_):
+        self._stopping = True
+
+    def run(self):
+        """Serves until it is told to end. Raises Refused."""
+        back_off = 0.5
+        while not self._stopping:
+            socket = connect(self._context, self._endpoint)
+            try:
+                if self._join(socket, back_off):
+                    back_off = 0.5
+                    self._serve(socket)
+                    self._stopping |= self._lasts == "simulator" and self._beats.hub_is_silent()
+                else:
+                    back_off = min(2 * back_off, LONGEST_BACK_OFF_SECONDS)
+            except zmq.Again:
+                pass  # the hub is gone; the next round finds it again
+            finally:
+                self._leave(socket)
+        self._beats.stop()
+        self._context.term()  # what was said last is sent
+
+    def _join(self, socket, patience):
+        """Whether the hub welcomed this worker."""
+        if not socket.poll(patience * 1000, zmq.POLLOUT):
+            return False
+        socket.send_multipart(wire.pack("HELLO", 0, 0, self._hello))
+        if not socket.poll(max(patience, 2) * 1000):
+            return False
+        kind, session, _, body = wire.unpack(socket.recv_multipart())
+        if kind == "REJECT":
+            raise Refused(body.get("reason", "no reason given"))
+        if kind != "WELCOME":
+            return False
+        self._session = self._beats.session = session
+        self._beats.heard = time.monotonic()
+        return True
+
+    def _leave(self, socket):
+        if self._session and self._stopping:
+            socket.setsockopt(zmq.SNDTIMEO, 0)
+            try:
+                socket.send_multipart(wire.pack("BYE", self._session, 0, {"reason": "stopped"}))
+            except zmq.Again:
+                pass
+        self._session = self._beats.session = 0
+        for rows in self._leases.values():
+            rows.close()
+        self._leases.clear()
+        socket.close()
+
+    def _serve(self, socket):
+        while not self._stopping and not self._beats.hub_is_silent():
+            try:
+                kind, session, request, body = wire.unpack(socket.recv_multipart())
+            except zmq.Again:
+                continue  # nothing came for a while
+            except wire.Malformed as error:
+                socket.send_multipart(wire.pack("ERR", self._session, 0, {"text": str(error), "fatal": False}))
+                continue
+            if session != self._session:
+                continue
+            if kind == "DRAIN":
+                socket.send_multipart(wire.pack("BYE", session, 0, {"reason": "drained"}))
+                self._session = 0
+                self._stopping = self._lasts != "all"
+                return
+            if kind == "ERR" and body.get("fatal"):
+                return  # the session is over; another HELLO begins a new one
+            answer, content = self._answer(kind, body)
+            if answer is not None:
+                socket.send_multipart(wire.pack(answer, session, request, content))
+            self._beats.progress += 1
+
+    def _answer(self, kind, body):
+        try:
+            if kind == "STEP":
+                rows = self._leases[body["lease"]]
+                return "RESULT", rows.step(body["rows"], body["actions"])
+            if kind == "RESET":
+                rows = self._leases[body["lease"]]
+                return "RESULT", rows.reset(body["rows"], body["seeds"])
+            if kind == "LEASE":
+                self._leases[body["lease"]] = Rows(self._kind, body["rows"])
+                return "LEASED", {}
+            if kind == "RELEASE":
+                rows = self._leases.pop(body["lease"], None)
+                if rows is not None:
+                    rows.close()
+                return None, None
+            if kind == "RENDER":
+                rows = self._leases[body["lease"]]
+                return "RESULT", {"rgb": rows.render(body["row"], body["width"], body["height"])}
+            if kind == "PONG":
+                return None, None
+        except Exception as error:  # noqa: BLE001 - whatever an environment raises
+            return "ERR", {"text": what_failed(error), "fatal": False}
+        return "ERR", {"text": f"there is no message '{kind}'", "fatal": False}

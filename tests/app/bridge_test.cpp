@@ -1,0 +1,60 @@
+// A job whose environments are a class in Python, stepped by workers that simulators start.
+#include <filesystem>
+#include <fstream>
+
+#include "tests/app/rl_fixture.h"
+
+namespace troupe::app {
+namespace {
+
+using ::testing::HasSubstr;
+
+class BridgeJobTest : public RlRunTest {
+ protected:
+  Words on_line(const Words& overrides = {}) const {
+    const std::string root = TROUPE_SOURCE_DIR;
+    return Words{"run",
+                 "rl_halfcheetah_ppo",
+                 "job.run_root=" + (dir_ / "runs"),
+                 "env.id=python:toy_envs:Line",
+                 "env.bridge.python=python3",
+                 "env.bridge.path=[" + root + "/tests/python," + root + "/.deps/clients]",
+                 "env.bridge.workers=2",
+                 "env.num_envs=8",
+                 "env.blocks=2",
+                 "rollout.steps=20",
+                 "training.steps=20",
+                 "training.global_batch_size=40",
+                 "training.micro_batch_size=40",
+                 "optimizer.lr=3e-3",
+                 "checkpoint.interval=10",
+                 "eval.episodes=4",
+                 "metrics.every=1"} +
+           overrides;
+  }
+};
+
+TEST_F(BridgeJobTest, AKilledWorkerCostsRowsAndTheJobLearnsOn) {
+  const std::string once = dir_ / "once";
+  std::ofstream(once).put('x');
+  const ProgramEnd end = troupe(on_line({"env.options.fault=kill", "env.options.at=11", "env.options.once=" + once}));
+  ASSERT_EQ(end.exit_code, 0) << end.text();
+  EXPECT_FALSE(std::filesystem::exists(once)) << "no worker was killed";
+  double lost = 0;
+  for (const auto& [step, rows] : curve("runs", "env/lost_rows")) lost = std::max(lost, rows);
+  EXPECT_GE(lost, 1);
+  const auto returns = curve("runs", "env/return");
+  ASSERT_FALSE(returns.empty());
+  EXPECT_GT(returns.rbegin()->second, returns.begin()->second);
+  verified("runs");
+}
+
+TEST_F(BridgeJobTest, WhatPythonLacksIsSaidBeforeTheRunBegins) {
+  const ProgramEnd end = troupe(on_line({"env.id=gymnasium:no_such_module:Nothing-v0"}));
+  EXPECT_EQ(end.exit_code, 2) << end.text();
+  EXPECT_THAT(end.text(), HasSubstr("-m pip install "));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "runs/rl-halfcheetah-ppo"));
+}
+
+}  // namespace
+}  // namespace troupe::app

@@ -1,0 +1,313 @@
+// The hub with workers that say what the test tells them to.
+#include "comm/bridge/bridge_hub.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <fstream>
+#include <future>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tests/comm/bridge/scripted_worker.h"
+#include "tests/support/visible.h"
+
+namespace troupe::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr auto kPatience = 20'000ms;
+
+std::string text(const BridgeMessage& message, const char* name) {
+  const WireValue* value = find(message.body, name);
+  return value != nullptr && value->as<std::string>() ? *value->as<std::string>() : "";
+}
+
+class BridgeHubTest : public ::testing::Test {
+ protected:
+  void start(BridgeHubOptions options = {}) {
+    options.on_gone = [this](const std::string& name, const Error& why) {
+      const std::lock_guard lock(mutex_);
+      gone_.push_back(name + ": " + why.message());
+      changed_.notify_all();
+    };
+    auto hub = BridgeHub::start(std::move(options));
+    ASSERT_TRUE(hub) << hub.error().message();
+    hub_ = std::move(*hub);
+  }
+  /// A lease of `rows` from this worker, which answers it.
+  std::unique_ptr<BridgeLease> lease(ScriptedWorker& worker, std::int64_t rows = 2) {
+    auto asked = std::async(std::launch::async, [&] { return hub_->lease(rows, kPatience); });
+    const BridgeMessage question = worker.hear("LEASE");
+    EXPECT_EQ(*find(question.body, "rows"), WireValue(rows));
+    worker.answer(question, "LEASED");
+    auto lease = asked.get();
+    EXPECT_TRUE(lease) << lease.error().message();
+    return lease ? std::move(*lease) : nullptr;
+  }
+  std::string next_gone() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, kPatience, [this] { return !gone_.empty(); })) return "nobody";
+    std::string first = gone_.front();
+    gone_.erase(gone_.begin());
+    return first;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> gone_;
+  std::unique_ptr<BridgeHub> hub_;
+};
+
+TEST_F(BridgeHubTest, AQuestionIsAnsweredByTheWorkerThatHoldsTheLease) {
+  start();
+  ScriptedWorker worker(hub_->endpoint());
+  EXPECT_EQ(worker.hello("w0").type, "WELCOME");
+  auto lease = this->lease(worker);
+  auto asked = std::async(std::launch::async, [&] { return lease->call("STEP", {{"x", 3}}, kPatience); });
+  const BridgeMessage question = worker.hear("STEP");
+  EXPECT_EQ(*find(question.body, "x"), WireValue(3));
+  worker.answer(question, "RESULT", {{"y", 4}});
+  const auto answer = asked.get();
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(*find(*answer, "y"), WireValue(4));
+  lease.reset();
+  EXPECT_EQ(worker.hear().type, "RELEASE");
+  EXPECT_EQ(hub_->stats().leases, 0);
+}
+
+TEST_F(BridgeHubTest, ALeaseWaitsForTheFirstWorkerAndSaysWhyNoneComes) {
+  start();
+  EXPECT_THAT(hub_->lease(1, 1ms).error().message(), HasSubstr("no worker came within 0.0 s"));
+  hub_->announce_outage({Errc::not_found, "there is no python3"});
+  const auto none = hub_->lease(1, kPatience);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code(), Errc::unavailable);
+  EXPECT_EQ(none.error().message(), "there is no python3");
+}
+
+TEST_F(BridgeHubTest, TheWorkerWithTheFewestLeasesGetsTheNext) {
+  start();
+  ScriptedWorker first(hub_->endpoint()), second(hub_->endpoint());
+  first.hello("w0");
+  const auto a = lease(first);
+  second.hello("w1");
+  const auto b = lease(second);
+  const auto c = lease(first);
+  EXPECT_EQ(a->worker() + b->worker() + c->worker(), "w0w1w0");
+}
+
+TEST_F(BridgeHubTest, LeasesWaitForAllWorkersThatThereAreToBeUnlessOneIsOut) {
+  start({.awaited = 2});
+  ScriptedWorker first(hub_->endpoint()), second(hub_->endpoint());
+  first.hello("w0");
+  auto a = std::async(std::launch::async, [&] { return hub_->lease(1, kPatience); });
+  auto b = std::async(std::launch::async, [&] { return hub_->lease(1, kPatience); });
+  second.hello("w1");
+  first.answer(first.hear("LEASE"), "LEASED");
+  second.answer(second.hear("LEASE"), "LEASED");
+  const auto held = a.get(), other = b.get();
+  EXPECT_TRUE(held && other);
+  second.say("BYE");
+  next_gone();
+  hub_->announce_outage({Errc::unavailable, "w1 does not come again"});
+  lease(first);
+}
+
+TEST_F(BridgeHubTest, AWorkerOfAnotherVersionOrThatIsNotAcceptedIsToldWhy) {
+  start({.accept = [](const BridgeHello& hello) -> Result<void> {
+    if (hello.env == "toy") return {};
+    return invalid_argument("this simulator steps toy");
+  }});
+  ScriptedWorker worker(hub_->endpoint());
+  const auto answer = worker.hello(WireMap{{"name", "w0"}, {"env", "Ant-v5"}});
+  EXPECT_EQ(answer.type, "REJECT");
+  EXPECT_EQ(text(answer, "reason"), "this simulator steps toy");
+  EXPECT_THAT(text(worker.hello(WireMap{}), "reason"), HasSubstr("no name"));
+  ScriptedWorker old(hub_->endpoint());
+  const std::string message(
+      "\x85\xa1v\x92\x02\x00\xa1t\xa5HELLO\xa1s\x00\xa1q\x00\xa1"
+      "b\x80",
+      23);
+  old.send({kBridgeMagic, message});
+  EXPECT_THAT(text(old.hear("REJECT"), "reason"), HasSubstr("its version is 2"));
+}
+
+TEST_F(BridgeHubTest, AnAnswerAfterTheDeadlineIsDroppedAndTheWorkerGivenUp) {
+  start();
+  ScriptedWorker worker(hub_->endpoint());
+  worker.hello("w0");
+  const auto held = lease(worker), other = lease(worker);
+  const auto late = held->call("STEP", {}, 1ms);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), Errc::deadline_exceeded);
+  EXPECT_THAT(late.error().message(), HasSubstr("worker w0 gave no answer to STEP in 0.0 s"));
+  EXPECT_THAT(next_gone(), HasSubstr("w0: worker w0 gave no answer"));
+  EXPECT_EQ(other->call("STEP", {}, kPatience).error().code(), Errc::aborted);
+  worker.answer(worker.hear("STEP"), "RESULT", {{"y", 1}});
+  // its session is over, which it is told, and comes again
+  EXPECT_EQ(*find(worker.hear("ERR").body, "fatal"), WireValue(true));
+  EXPECT_EQ(worker.hello("w0").type, "ERR");  // the answer to its late RESULT
+  EXPECT_EQ(worker.hear().type, "WELCOME");
+  EXPECT_EQ(hub_->stats().late, 1);
+}
+
+TEST_F(BridgeHubTest, AnErrorOfAWorkerIsTheQuestionsAloneUnlessItIsFatal) {
+  start();
+  ScriptedWorker worker(hub_->endpoint());
+  worker.hello("w0");
+  const auto lease = this->lease(worker);
+  for (const bool fatal : {false, true}) {
+    auto asked = std::async(std::launch::async, [&] { return lease->call("STEP", {}, kPatience); });
+    worker.answer(worker.hear("STEP"), "ERR", {{"text", "boom"}, {"fatal", fatal}});
+    EXPECT_EQ(asked.get().error().message(), "worker w0: boom");
+  }
+  EXPECT_EQ(lease->call("STEP", {}, kPatience).error().code(), Errc::aborted);
+}
+
+TEST_F(BridgeHubTest, ASecondWorkerOfANameReplacesTheFirst) {
+  start();
+  ScriptedWorker first(hub_->endpoint()), second(hub_->endpoint());
+  first.hello("w0");
+  const auto lost = lease(first);
+  EXPECT_EQ(second.hello("w0").type, "WELCOME");
+  EXPECT_THAT(lost->call("STEP", {}, kPatience).error().message(), HasSubstr("another worker came as w0"));
+  EXPECT_EQ(lease(second)->worker(), "w0");
+  EXPECT_EQ(hub_->stats().workers, 1);
+}
+
+TEST_F(BridgeHubTest, AnAnswerInAnotherWorkersNameIsNoAnswer) {
+  start();
+  ScriptedWorker honest(hub_->endpoint()), liar(hub_->endpoint());
+  honest.hello("w0");
+  const auto lease = this->lease(honest);
+  liar.hello("w1");
+  auto asked = std::async(std::launch::async, [&] { return lease->call("STEP", {}, kPatience); });
+  const BridgeMessage question = honest.hear("STEP");
+  liar.answer(question, "RESULT", {{"y", 1}});
+  EXPECT_EQ(liar.hear("ERR").type, "ERR");
+  honest.answer(question, "RESULT", {{"y", 2}});
+  EXPECT_EQ(*find(*asked.get(), "y"), WireValue(2));
+}
+
+TEST_F(BridgeHubTest, AProcessThatEndsInAStepIsKnownAtOnce) {
+  start();
+  const std::string endpoint = hub_->endpoint();
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  pid_t child = 0;
+  char program[] = "sleep", seconds[] = "600";
+  char* const words[] = {program, seconds, nullptr};
+  ASSERT_EQ(::posix_spawnp(&child, program, nullptr, nullptr, words, environ), 0);
+  char space[64] = {};
+  ASSERT_GT(::readlink("/proc/self/ns/pid", space, sizeof space - 1), 0);
+  const std::string inode = std::string(space).substr(5);  // "pid:[4026531836]"
+  ScriptedWorker worker(endpoint);
+  worker.hello(WireMap{{"name", "w0"}, {"pid", child}, {"host", boot + "/" + inode.substr(0, inode.size() - 1)}});
+  const auto lease = this->lease(worker);
+  auto asked = std::async(std::launch::async, [&] { return lease->call("STEP", {}, kPatience); });
+  worker.hear("STEP");
+  ::kill(child, SIGKILL);
+  EXPECT_THAT(asked.get().error().message(), HasSubstr("of worker w0 has ended"));
+  int status = 0;
+  ::waitpid(child, &status, 0);
+}
+
+TEST_F(BridgeHubTest, AWorkerThatCannotBeWatchedLivesByItsBeats) {
+  start({.liveness = 500ms});
+  ScriptedWorker worker(hub_->endpoint());
+  worker.hello("w0");
+  const auto begun = std::chrono::steady_clock::now();
+  // beats for longer than it may be silent
+  while (std::chrono::steady_clock::now() - begun < 1s) {
+    worker.say("PING", {{"progress", 1}});
+    worker.hear("PONG");
+  }
+  EXPECT_EQ(hub_->stats().workers, 1);
+  EXPECT_THAT(next_gone(), HasSubstr("worker w0 has sent no beat for"));
+}
+
+TEST_F(BridgeHubTest, AFarewellGivesLeasesBackAndTheHubsEndIsTold) {
+  start();
+  ScriptedWorker first(hub_->endpoint()), second(hub_->endpoint());
+  first.hello("w0");
+  {
+    const auto lease = this->lease(first);
+    first.say("BYE", {{"reason", "tired"}});
+    EXPECT_EQ(next_gone(), "w0: worker w0 left: tired");
+    EXPECT_EQ(lease->call("STEP", {}, kPatience).error().code(), Errc::aborted);
+  }
+  second.hello("w1");
+  auto ended = std::async(std::launch::async, [&] { hub_.reset(); });
+  second.hear("DRAIN");
+  second.say("BYE", {{"reason", "drained"}});
+  ended.get();
+}
+
+TEST_F(BridgeHubTest, GarbageIsCountedAndHoldsUpNobody) {
+  start();
+  ScriptedWorker worker(hub_->endpoint()), stranger(hub_->endpoint());
+  worker.hello("w0");
+  const auto lease = this->lease(worker);
+  const std::vector<std::vector<std::string>> garbage{{""},
+                                                      {"TRB1"},
+                                                      {"TRB2", "x"},
+                                                      {"TRB1", "x"},
+                                                      {"TRB1", ""},
+                                                      {"TRB1", "\x80", "more"},
+                                                      std::vector<std::string>(50, "x")};
+  for (const auto& frames : garbage) stranger.send(frames);
+  stranger.say(BridgeMessage{.type = "STEP", .session = worker.session()});
+  stranger.say(BridgeMessage{.type = "NONSENSE", .session = 99});
+  worker.say("NONSENSE");
+  EXPECT_THAT(text(worker.hear("ERR"), "text"), HasSubstr("no message 'NONSENSE'"));
+  auto asked = std::async(std::launch::async, [&] { return lease->call("STEP", {}, kPatience); });
+  worker.answer(worker.hear("STEP"), "RESULT");
+  EXPECT_TRUE(asked.get());
+  EXPECT_EQ(stranger.hello("w1").type, "REJECT");  // the first answer to what could not be read
+}
+
+TEST_F(BridgeHubTest, WorkersThatJoinAndLeaveShareLeasesOnceEach) {
+  start();
+  std::vector<std::unique_ptr<ScriptedWorker>> workers;
+  std::vector<std::unique_ptr<BridgeLease>> leases;
+  std::set<std::int64_t> numbers;
+  for (int round = 0; round < 30; ++round) {
+    auto worker = std::make_unique<ScriptedWorker>(hub_->endpoint());
+    worker->hello("w" + std::to_string(round));
+    auto asked = std::async(std::launch::async, [&] { return hub_->lease(1, kPatience); });
+    const BridgeMessage question = worker->hear("LEASE");
+    EXPECT_TRUE(numbers.insert(*find(question.body, "lease")->as<std::int64_t>()).second);
+    worker->answer(question, "LEASED");
+    leases.push_back(std::move(*asked.get()));
+    workers.push_back(std::move(worker));
+    if (workers.size() < 3) continue;
+    workers.front()->say("BYE");
+    next_gone();
+    EXPECT_FALSE(leases.front()->call("STEP", {}, kPatience));
+    leases.erase(leases.begin());
+    workers.erase(workers.begin());
+  }
+  EXPECT_EQ(hub_->stats().workers, 2);
+  EXPECT_EQ(hub_->stats().leases, 2);
+}
+
+TEST(BridgeHubBindTest, OnlyThisMachineAndOneHubAnAddress) {
+  EXPECT_THAT(BridgeHub::start({.bind = "tcp://0.0.0.0:5757"}).error().message(),
+              HasSubstr("wanted ipc://PATH or tcp://127.0.0.1:PORT"));
+  const auto first = BridgeHub::start({.bind = "tcp://127.0.0.1:*"});
+  ASSERT_TRUE(first) << first.error().message();
+  const auto second = BridgeHub::start({.bind = (*first)->endpoint()});
+  EXPECT_THAT(second.error().message(), HasSubstr("each simulator wants an address of its own"));
+}
+
+}  // namespace
+}  // namespace troupe::comm

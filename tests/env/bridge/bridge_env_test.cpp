@@ -1,0 +1,239 @@
+// Environments in Python through the bridge: tests/python/toy_envs.py in workers that the pool starts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "env/bridge/worker_process.h"
+#include "env/env_pool.h"
+#include "env/registry/registry.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/visible.h"
+
+namespace troupe::env {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kLine = "python:toy_envs:Line";
+
+EnvOptions in_tests(NamedOptions options = {}) {
+  const std::string root = TROUPE_SOURCE_DIR;
+  EnvOptions all{.options = std::move(options), .step_timeout = Seconds(20)};
+  all.bridge.python = "python3";
+  all.bridge.path = {root + "/tests/python", root + "/.deps/clients"};
+  return all;
+}
+
+std::shared_ptr<const EnvFactory> factory_of(const std::string& id, const EnvOptions& options) {
+  auto factory = make_env_factory(id, options);
+  EXPECT_TRUE(factory) << factory.error().message();
+  return *factory;
+}
+
+/// A pool that is stepped with the same action everywhere.
+class BridgePool {
+ public:
+  BridgePool(const std::shared_ptr<const EnvFactory>& factory, EnvPool::Options options) : factory_(factory) {
+    auto pool = EnvPool::make(factory, options);
+    EXPECT_TRUE(pool) << pool.error().message();
+    pool_ = std::move(*pool);
+  }
+  EnvPool& operator*() { return *pool_; }
+  EnvPool* operator->() { return pool_.get(); }
+
+  void reset() {
+    for (std::int64_t g = 0; g < pool_->groups(); ++g) EXPECT_TRUE(pool_->reset(g));
+    receive();
+  }
+  void step(float action) {
+    const std::vector<float> actions(static_cast<std::size_t>(pool_->rows() * factory_->spec().action.size), action);
+    for (std::int64_t g = 0; g < pool_->groups(); ++g) EXPECT_TRUE(pool_->send(g, actions));
+    receive();
+  }
+  /// Of every row in the order of the environments.
+  std::vector<float> field(std::size_t index) const {
+    std::vector<float> all;
+    for (const auto& block : blocks_) {
+      const auto* values = block.view().at<float>(block.view().layout->observation[index]);
+      all.insert(all.end(), values, values + pool_->rows() * factory_->spec().observation[index].numel());
+    }
+    return all;
+  }
+  template <class Get>
+  std::vector<int> rows(const Get& get) const {
+    std::vector<int> all;
+    for (const auto& block : blocks_) {
+      const auto values = get(block.view());
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+  std::vector<int> lost() const {
+    return rows([](const BlockView& view) { return view.lost(); });
+  }
+  std::vector<float> rewards() const {
+    std::vector<float> all;
+    for (const auto& block : blocks_) all.insert(all.end(), block.view().reward().begin(), block.view().reward().end());
+    return all;
+  }
+
+ private:
+  void receive() {
+    blocks_.clear();
+    for (std::int64_t g = 0; g < pool_->groups(); ++g) {
+      auto block = pool_->recv(g, 80s);
+      ASSERT_TRUE(block) << block.error().message();
+      blocks_.push_back(std::move(*block));
+    }
+  }
+  std::shared_ptr<const EnvFactory> factory_;
+  std::unique_ptr<EnvPool> pool_;
+  std::vector<EnvPool::Block> blocks_;
+};
+
+TEST(BridgeEnvTest, AnEnvironmentDescribesItselfByWhatPythonMakes) {
+  const EnvSpec spec = factory_of("python:toy_envs:Everything", in_tests({{"colour", "9"}}))->spec();
+  std::vector<std::string> names;
+  for (const EnvField& field : spec.observation) names.push_back(field.name);
+  EXPECT_THAT(names, ElementsAre("arm.joints", "bytes", "mode", "rgb.camera", "rgb.channels_first"));
+  EXPECT_EQ(spec.observation[3].dtype, EnvDType::u8);
+  EXPECT_THAT(spec.observation[4].shape, ElementsAre(32, 20, 3));
+  EXPECT_EQ(spec.action.choices, 4);
+  EXPECT_THAT(spec.cameras, ElementsAre("render"));
+  EXPECT_EQ(factory_of(kLine, in_tests())->spec().max_steps, 20);
+}
+
+TEST(BridgeEnvTest, WhatIsMissingIsOneSentenceBeforeAnythingBegins) {
+  const auto why = [](const std::string& id, const EnvOptions& options) {
+    return make_env_factory(id, options).error().message();
+  };
+  EXPECT_THAT(why("gymnasium:no_such_module:Nothing-v0", in_tests()),
+              AllOf(HasSubstr("needs the Python package"), HasSubstr("-m pip install ")));
+  EXPECT_THAT(why("python:toy_envs:Lime", in_tests()), HasSubstr("has no 'Lime'"));
+  EXPECT_THAT(why(kLine, in_tests({{"speed", "1"}})), HasSubstr("speed"));
+  EnvOptions options = in_tests();
+  options.bridge.python = "/no/python3";
+  EXPECT_EQ(why(kLine, options),
+            "/no/python3 cannot be started: No such file or directory; env.bridge.python names the interpreter");
+  options.bridge.command = {"env", "python3"};
+  EXPECT_THAT(why(kLine, options), HasSubstr("remove one"));
+  options = in_tests();
+  options.profile = "pixel";
+  EXPECT_THAT(why(kLine, options), HasSubstr("has no profiles"));
+}
+
+TEST(BridgeEnvTest, TheSameSeedsGiveTheSameBitsOverAnyNumberOfWorkers) {
+  EnvOptions two = in_tests();
+  two.bridge.workers = 2;
+  BridgePool alone(factory_of(kLine, in_tests()), {.num_envs = 4, .seed = 3});
+  BridgePool shared(factory_of(kLine, two), {.num_envs = 4, .groups = 2, .seed = 3, .threads = 2});
+  alone.reset();
+  shared.reset();
+  for (int step = 0; step < 25; ++step) {  // beyond the end of the first episodes
+    EXPECT_EQ(alone.field(0), shared.field(0)) << step;
+    EXPECT_EQ(alone.rewards(), shared.rewards());
+    alone.step(0.3F);
+    shared.step(0.3F);
+  }
+  EXPECT_EQ(alone->counters().lost + shared->counters().lost, 0);
+}
+
+TEST(BridgeEnvTest, AnEnvironmentThatCutsItsEpisodeIsTruncated) {
+  BridgePool pool(factory_of("python:toy_envs:Everything", in_tests()), {.num_envs = 2});
+  pool.reset();
+  pool.step(3);
+  EXPECT_THAT(pool.rewards(), Each(2));  // choices begin at -1
+  pool.step(0);
+  EXPECT_THAT(pool.rows([](const BlockView& view) { return view.truncated(); }), Each(0));
+  pool.step(0);
+  EXPECT_THAT(pool.rows([](const BlockView& view) { return view.truncated(); }), Each(1));
+  EXPECT_THAT(pool.rows([](const BlockView& view) { return view.terminated(); }), Each(0));
+  EXPECT_THAT(pool.rows([](const BlockView& view) { return view.episode(); }), Each(1));
+  std::vector<std::uint8_t> rgb(2 * 2 * 3);
+  pool.step(0);
+  ASSERT_TRUE(pool->render(1, "render", {.width = 2, .height = 2, .rgb = rgb}));
+  EXPECT_THAT(rgb, Each(1));
+  EXPECT_EQ(pool->render(1, "front", {.width = 2, .height = 2, .rgb = rgb}).error().code(), Errc::not_found);
+}
+
+/// One fault at the third step of whoever comes first.
+class BridgeFaultTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  EnvOptions options() {
+    const std::string once = folder_ / "once";
+    std::ofstream(once).put('x');
+    EnvOptions options = in_tests({{"fault", GetParam()}, {"at", "3"}, {"once", once}});
+    options.step_timeout = Seconds(GetParam() == std::string("hang") ? 4 : 60);
+    return options;
+  }
+  ScratchFolder folder_;
+};
+
+TEST_P(BridgeFaultTest, CostsRowsAndNotTheRun) {
+  BridgePool pool(factory_of(kLine, options()), {.num_envs = 3});
+  const std::string fault = GetParam();
+  pool.reset();
+  pool.step(0);
+  pool.step(0);
+  const auto before = std::chrono::steady_clock::now();
+  pool.step(0);
+  if (fault == "raise") {
+    EXPECT_THAT(pool.lost(), ElementsAre(1, 0, 0));
+    EXPECT_THAT(pool->why_lost(0), HasSubstr("ValueError: the line broke"));
+  } else {
+    EXPECT_THAT(pool.lost(), Each(1));
+    EXPECT_THAT(pool->why_lost(1), HasSubstr(fault == "kill" ? "has ended" : "gave no answer to STEP in 2.0 s"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 40s);
+  const std::int64_t lost = pool->counters().lost;
+  for (int step = 0; step < 30; ++step) pool.step(0.1F);
+  EXPECT_EQ(pool->counters().lost, lost);
+}
+INSTANTIATE_TEST_SUITE_P(Faults, BridgeFaultTest, ::testing::Values("raise", "kill", "hang"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(BridgeEnvTest, WorkersThatTheUserStartsFindTheSimulator) {
+  const ScratchFolder folder;
+  EnvOptions options = in_tests();
+  options.bridge.bind = "ipc://" + (folder / "sim.sock");
+  options.bridge.workers = 0;
+  const auto worker = [&](const std::string& env) {
+    auto started = WorkerProcess::start(*worker_command(options.bridge),
+                                        {"--connect", options.bridge.bind, "--env", env, "--name", "mine"}, true);
+    EXPECT_TRUE(started);
+    return std::move(*started);
+  };
+  const auto mine = worker(kLine);
+  BridgePool pool(factory_of(kLine, options), {.num_envs = 2});
+  pool.reset();
+  pool.step(0);
+  EXPECT_THAT(pool.lost(), Each(0));
+  auto other = worker("python:toy_envs:Everything");
+  std::optional<WorkerProcess::End> end;
+  for (int i = 0; i < 400 && !(end = other.poll_end()); ++i) std::this_thread::sleep_for(50ms);
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(end->is_said);
+  EXPECT_THAT(end->why, HasSubstr("refuses this worker: it has python:toy_envs:Everything, the simulator steps"));
+  options.bridge.bind.clear();
+  EXPECT_THAT(EnvPool::make(factory_of(kLine, options), {}).error().message(), HasSubstr("nobody could come"));
+}
+
+TEST(BridgeEnvTest, WorkersThatNeverComeAreSaidWithTheirLastWords) {
+  EnvOptions options = in_tests();
+  options.known = factory_of(kLine, options)->spec();  // nobody is asked before the first worker is started
+  options.options["speed"] = "1";
+  const auto pool = EnvPool::make(factory_of(kLine, options), {});
+  ASSERT_FALSE(pool);
+  EXPECT_THAT(pool.error().message(), HasSubstr("speed"));
+}
+
+}  // namespace
+}  // namespace troupe::env

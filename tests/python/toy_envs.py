@@ -1,0 +1,93 @@
+"""Environments in Gymnasium's form, without Gymnasium, for tests of the bridge."""
+import os
+import signal
+import time
+
+import numpy as np
+
+from troupe_env.spaces import Box, Dict, Discrete
+
+
+class Line:
+    """Push a point to the middle of a line. `fault`: what happens once, at step `at` of an episode, to the process that
+    finds the file `once`, which it removes: kill, hang, raise."""
+    max_steps = 20
+    dt = 0.1
+
+    def __init__(self, fault="", at=3, once=""):
+        self.observation_space = Box(-2, 2, (2,))
+        self.action_space = Box(-1, 1, (1,))
+        self._fault, self._at, self._once = fault, at, once
+
+    def reset(self, seed=None):
+        self._x = np.random.default_rng(seed).uniform(-1, 1)
+        self._step = 0
+        return self._observation(), {}
+
+    def step(self, action):
+        self._step += 1
+        if self._fault and self._step == self._at:
+            self._break()
+        self._x = float(np.clip(self._x + 0.2 * action[0], -2, 2))
+        solved = abs(self._x) < 0.1
+        return self._observation(), -abs(self._x), False, False, {"is_success": solved, "distance": abs(self._x)}
+
+    def _observation(self):
+        return np.array([self._x, self._step / self.max_steps], np.float32)
+
+    def _break(self):
+        try:
+            os.remove(self._once)
+        except FileNotFoundError:
+            return
+        if self._fault == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self._fault == "hang":
+            time.sleep(3600)
+        raise ValueError("the line broke")
+
+
+class Everything:
+    """One part of each kind that an observation may have; ends by itself at step 3, by truncation."""
+    render_mode = "rgb_array"
+
+    def __init__(self, colour=7):
+        self.observation_space = Dict({
+            "arm": Dict({"joints": Box(-np.inf, np.inf, (2, 2), np.float64)}),
+            "mode": Discrete(3, start=1),
+            "camera": Box(0, 255, (4, 6, 3), np.uint8),
+            "channels_first": Box(0, 255, (3, 32, 20), np.uint8),
+            "bytes": Box(0, 255, (5,), np.uint8),
+        })
+        self.action_space = Discrete(4, start=-1)
+        self._colour = colour
+
+    def reset(self, seed=None):
+        self._seed, self._step = seed, 0
+        return self._observation(0), {}
+
+    def step(self, action):
+        self._step += 1
+        return self._observation(action), float(action), False, self._step == 3, {"flag": True, "word": "no number"}
+
+    def render(self):
+        return np.full((8, 8, 3), self._step, np.uint8)
+
+    def _observation(self, action):
+        picture = np.zeros((3, 32, 20), np.uint8)
+        picture[2] = self._colour
+        return {"arm": {"joints": np.array([[1, 2], [3, action]], np.float64)}, "mode": 1 + self._step % 3,
+                "camera": np.full((4, 6, 3), self._seed % 256, np.uint8), "channels_first": picture,
+                "bytes": np.arange(5, dtype=np.uint8)}
+
+
+class OldForm(Line):
+    """Of the time before truncation."""
+
+    def step(self, action):
+        observation, reward, ended, _, info = super().step(action)
+        return observation, reward, ended, info
+
+
+class NoEnvironment:
+    """Without reset and step."""

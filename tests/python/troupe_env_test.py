@@ -1,0 +1,153 @@
+"""The package python/troupe_env by itself: PYTHONPATH=.deps/clients python3 tests/python/troupe_env_test.py"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/python")]
+import numpy as np  # noqa: E402
+from troupe_env import wire  # noqa: E402
+from troupe_env.fields import Actions, fields_of  # noqa: E402
+from troupe_env.host import Kind, Rows, read_options  # noqa: E402
+from troupe_env.said import Said  # noqa: E402
+from troupe_env.spaces import Box, Dict, Discrete  # noqa: E402
+
+
+class WireTest(unittest.TestCase):
+    def test_what_is_sent_comes_back(self):
+        body = {"rows": np.arange(3, dtype=np.int32), "text": "é", "none": None, "number": np.float64(0.5)}
+        kind, session, request, back = wire.unpack(wire.pack("STEP", 3, 4, body))
+        self.assertEqual((kind, session, request, back["text"], back["number"]), ("STEP", 3, 4, "é", 0.5))
+        np.testing.assert_array_equal(back["rows"], body["rows"])
+
+    def test_nothing_but_numbers_is_sent(self):
+        for value in (np.array(["text"]), np.array([object()]), object()):
+            with self.assertRaises(TypeError):
+                wire.pack("STEP", 0, 0, {"x": value})
+
+    def test_what_is_no_message_is_malformed(self):
+        good = wire.pack("STEP", 0, 0, {})
+        other = [wire.MAGIC, b"\x85\xa1v\x92\x02\x00\xa1t\xa1x\xa1s\x00\xa1q\x00\xa1b\x80"]
+        for frames in ([], good[:1], [b"TRB2", good[1]], [wire.MAGIC, b""], [wire.MAGIC, b"\x01"], good + [b""], other):
+            with self.assertRaises(wire.Malformed):
+                wire.unpack(frames)
+
+
+class FieldsTest(unittest.TestCase):
+    def test_names_are_flat_and_sorted_and_pictures_are_bytes_of_height_width_channels(self):
+        kind = Kind("python:toy_envs:Everything", "{}")
+        self.assertEqual([(f.name, f.dtype.name, f.shape) for f in kind.fields],
+                         [("arm.joints", "float32", (4,)), ("bytes", "float32", (5,)), ("mode", "float32", (3,)),
+                          ("rgb.camera", "uint8", (4, 6, 3)), ("rgb.channels_first", "uint8", (32, 20, 3))])
+
+    def test_a_part_that_stands_alone_is_the_state(self):
+        for space in (Box(-1, 1, (3,)), Dict({"observation": Box(-1, 1, (3,))})):
+            self.assertEqual([f.name for f in fields_of(space)], ["state"])
+        self.assertEqual([f.name for f in fields_of(Box(0, 255, (84, 84), np.uint8))], ["rgb.observation"])
+
+    def test_what_no_policy_can_read_is_refused_in_words(self):
+        class Text:
+            shape = None
+
+        for space in (Text(), Dict({"told": Text()})):
+            with self.assertRaisesRegex(Said, "is a Text"):
+                fields_of(space)
+        with self.assertRaisesRegex(Said, "one name"):
+            fields_of(Dict({"a.b": Box(0, 1, (1,)), "a": Dict({"b": Box(0, 1, (1,))})}))
+        with self.assertRaisesRegex(Said, "action"):
+            Actions(Box(0, 3, (2,), np.int64))
+
+    def test_actions_are_as_the_environment_has_them(self):
+        box = Actions(Box(-2, 2, (2, 2), np.float64))
+        self.assertEqual((box.size, box.low), (4, [-2] * 4))
+        taken = box.to_env(np.array([1, 2, 3, 4], np.float32))
+        self.assertEqual((taken.shape, taken.dtype), ((2, 2), np.float64))
+        self.assertEqual(Actions(Discrete(3, start=5)).to_env(np.array([2], np.float32)), 7)
+
+
+class RowsTest(unittest.TestCase):
+    def test_rows_are_stepped_alone_and_by_their_seeds(self):
+        rows = Rows(Kind("python:toy_envs:Line", "{}"), 3)
+        seeds = np.array([1, (1 << 63) + 1, 2], np.uint64)  # the low 31 bits of a seed count
+        begun = rows.reset(np.arange(3), seeds)
+        state = begun["obs"]["state"]
+        self.assertEqual(begun["errors"], [])
+        np.testing.assert_array_equal(state[0], state[1])
+        self.assertNotEqual(state[0][0], state[2][0])
+        stepped = rows.step(np.array([2, 0]), np.array([[1], [-1]], np.float32))
+        self.assertAlmostEqual(stepped["obs"]["state"][0][0], state[2][0] + 0.2, places=6)
+        self.assertAlmostEqual(stepped["reward"][1], -abs(stepped["obs"]["state"][1][0]), places=6)
+        self.assertEqual(rows.kind.info, ["distance"])
+
+    def test_what_a_row_raises_costs_it_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            once = os.path.join(folder, "once")
+            open(once, "w").close()
+            rows = Rows(Kind("python:toy_envs:Line", json.dumps({"fault": "raise", "at": "2", "once": once})), 2)
+            rows.reset(np.arange(2), np.array([1, 2], np.uint64))
+            action = np.zeros((2, 1), np.float32)
+            self.assertEqual(rows.step(np.arange(2), action)["errors"], [])
+            errors = rows.step(np.arange(2), action)["errors"]
+            self.assertEqual(len(errors), 1)
+            self.assertEqual(errors[0][0], 0)
+            self.assertRegex(errors[0][1], r"ValueError: the line broke \(.*toy_envs.py:\d+\)")
+            self.assertRegex(rows.step(np.arange(2), action)["errors"][0][1], "a step before the reset")
+            self.assertEqual(rows.reset(np.array([0]), np.array([3], np.uint64))["errors"], [])
+            self.assertEqual(rows.step(np.arange(2), action)["errors"], [])
+
+    def test_ends_and_everything_else_are_told(self):
+        rows = Rows(Kind("python:toy_envs:Everything", '{"colour": "9"}'), 1)
+        rows.reset(np.arange(1), np.array([5], np.uint64))
+        for step in range(1, 4):
+            out = rows.step(np.arange(1), np.array([[3]], np.float32))
+        self.assertEqual((out["truncated"][0], out["terminated"][0], out["reward"][0], out["info"].tolist()),
+                         (1, 0, 2.0, [[1.0]]))
+        np.testing.assert_array_equal(out["obs"]["mode"], [[1, 0, 0]])
+        self.assertEqual(out["obs"]["rgb.channels_first"][0, 0, 0].tolist(), [0, 0, 9])
+        self.assertEqual(rows.render(0, 5, 3).shape, (3, 5, 3))
+
+    def test_options_are_arguments_or_troupes_own(self):
+        self.assertEqual(read_options('{"a": "1.5", "b": "word", "c": "[1]", "obs_dtype": "f64"}'),
+                         ({"a": 1.5, "b": "word", "c": [1]}, {"obs_dtype": "f64"}))
+        with self.assertRaisesRegex(Said, "wanted f32 or f64"):
+            read_options('{"obs_dtype": "f16"}')
+
+
+class ProgramTest(unittest.TestCase):
+    def run_program(self, *words, path=(ROOT / "python", ROOT / "tests/python", ROOT / ".deps/clients")):
+        env = dict(os.environ, PYTHONPATH=":".join(str(one) for one in path))
+        return subprocess.run([sys.executable, "-B", "-m", "troupe_env", *words], env=env, capture_output=True, text=True,
+                              timeout=60)
+
+    def test_a_description_is_the_only_output(self):
+        done = self.run_program("--describe", "python:toy_envs:Line")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        spec = json.loads(done.stdout)
+        self.assertEqual((spec["id"], spec["max_steps"], spec["control_hz"], spec["has_success"], spec["info"]),
+                         ("python:toy_envs:Line", 20, 10.0, True, ["distance"]))
+
+    def test_what_is_missing_is_one_sentence_with_its_command(self):
+        for words, sentence in (
+                (("gymnasium:LunarLander-v3",), r"gymnasium:LunarLander-v3 needs the Python package gymnasium; install it "
+                 r"with: \S+ -m pip install gymnasium \(env.bridge.python, or the variable TROUPE_PYTHON, names another Python\)\n"),
+                (("python:no_such_module:Line",), "there is no module 'no_such_module' on Python's path; put the folder "
+                 "that holds it into env.bridge.path\n"),
+                (("python:toy_envs:Lime",), "has no 'Lime'\n"),
+                (("python:toy_envs:NoEnvironment",), "is no class with reset and step\n"),
+                (("python:toy_envs:OldForm",), "step returns 4 values; wanted .observation, reward, terminated"),
+                (("chess:e4",), "'chess:e4' is no environment in Python; wanted gymnasium:NAME"),
+                (("python:toy_envs:Line", "--options", '{"speed": "1"}'), "speed")):
+            done = self.run_program("--describe", *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertRegex(done.stderr.splitlines(True)[-1], sentence)
+        done = self.run_program("--describe", "python:toy_envs:Line", path=(ROOT / "python",))
+        if done.returncode:  # this Python may have them itself
+            self.assertRegex(done.stderr, "needs the Python package .*; install it with: .*numpy msgpack pyzmq")
+
+
+if __name__ == "__main__":
+    unittest.main()
