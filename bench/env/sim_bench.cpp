@@ -5,8 +5,8 @@
 // and without RGB-D frames; wanted with 84x84: two thirds of the steps without frames.
 //     bench_env_sim [--env HalfCheetah-v5 Ant-v5 Humanoid-v5] [--num-envs 4 8 64] [--threads 2] [--groups 1]
 //                   [--rounds 5] [--steps N] [--out RESULT.md] [--short]
-//     bench_env_sim --pool ...    one run of the pool alone, for bench/peers/envpool_bench.sh: prints
-//                                 "steps cpu_seconds wall_seconds"
+//     bench_env_sim --pool ...    one run of the pool alone, for bench/peers/envpool_bench.sh and bridge_bench.sh:
+//                                 prints "steps cpu_seconds wall_seconds"
 //     bench_env_sim --bits ...    a digest of all that such a run gives, to compare two builds
 #include <fmt/format.h>
 #include <mujoco/mujoco.h>
@@ -27,7 +27,7 @@ namespace {
 struct Options {
   std::vector<std::string> ids = {"HalfCheetah-v5", "Ant-v5", "Humanoid-v5"};
   std::vector<std::int64_t> num_envs = {4, 8, 64};
-  std::int64_t threads = 2, groups = 1, rounds = 5, steps = 0;
+  std::int64_t threads = 2, groups = 1, rounds = 5, steps = 0, workers = 1;
   std::string out;
   bool pool_only = false, bits_only = false, is_short = false;
 };
@@ -71,6 +71,7 @@ int run(int argc, char** argv) {
   app.add_option("--num-envs", o.num_envs);
   app.add_option("--threads", o.threads);
   app.add_option("--groups", o.groups);
+  app.add_option("--workers", o.workers, "with --pool, of environments in Python (env.bridge.workers)");
   app.add_option("--rounds", o.rounds);
   app.add_option("--steps", o.steps, "control steps of each environment in a run; 0: for a second or two");
   app.add_option("--out", o.out)->check(refuse_dirty_tree);
@@ -86,7 +87,9 @@ int run(int argc, char** argv) {
   }
   if (o.pool_only || o.bits_only) {
     const SimCase c = case_of(o, o.ids.at(0), o.num_envs.at(0));
-    const auto factory = must_make(c.id);
+    EnvOptions options;
+    options.bridge.workers = o.workers;
+    const auto factory = must_make(c.id, options);
     const ActionTable actions(factory->spec(), c.num_envs);
     if (o.bits_only) {
       fmt::print("{}\n", pool_bits(c, factory, actions));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "bench/comm/raw_ping_pong.h"
 #include "comm/channel/arena.h"
 #include "comm/channel/channel.h"
 #include "tests/support/scratch_folder.h"
@@ -109,59 +110,7 @@ void BM_ChannelItems(benchmark::State& state) {
 }
 BENCHMARK(BM_ChannelItems)->DenseRange(0, 2)->UseRealTime();
 
-void report(benchmark::State& state, std::vector<double> microseconds) {
-  std::sort(microseconds.begin(), microseconds.end());
-  const auto at = [&](double share) {
-    return microseconds[static_cast<std::size_t>(share * static_cast<double>(microseconds.size() - 1))];
-  };
-  state.counters["p50_us"] = at(0.50);
-  state.counters["p99_us"] = at(0.99);
-}
-
-/// The floor: a blocking DEALER and a blocking ROUTER on two threads, 64 bytes there and back over ipc.
-void BM_RawZmqPingPong(benchmark::State& state) {
-  const ScratchFolder folder("/tmp");
-  const auto endpoint = folder.endpoint("raw");
-  void* const context = zmq_ctx_new();
-  void* const router = zmq_socket(context, ZMQ_ROUTER);
-  void* const dealer = zmq_socket(context, ZMQ_DEALER);
-  const int timeout = 5000, linger = 0;
-  for (void* socket : {router, dealer}) {
-    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &timeout, sizeof timeout);
-    zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
-  }
-  const bool is_open = zmq_bind(router, endpoint.c_str()) == 0 && zmq_connect(dealer, endpoint.c_str()) == 0;
-  std::atomic<bool> done{!is_open};
-  std::thread server([&] {
-    std::array<char, 256> id{}, body{};
-    while (!done) {
-      const int id_bytes = zmq_recv(router, id.data(), id.size(), 0);
-      if (id_bytes < 0) continue;
-      const int bytes = zmq_recv(router, body.data(), body.size(), 0);
-      zmq_send(router, id.data(), static_cast<std::size_t>(id_bytes), ZMQ_SNDMORE);
-      zmq_send(router, body.data(), static_cast<std::size_t>(std::max(bytes, 0)), 0);
-    }
-  });
-  std::vector<double> microseconds;
-  std::array<char, 64> body{};
-  for (auto _ : state) {
-    for (int i = 0; i < kRounds && is_open; ++i) {
-      const auto begin = Clock::now();
-      zmq_send(dealer, body.data(), body.size(), 0);
-      zmq_recv(dealer, body.data(), body.size(), 0);
-      microseconds.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-    }
-  }
-  // One message more lets the server see the flag.
-  done = true;
-  zmq_send(dealer, body.data(), body.size(), 0);
-  server.join();
-  zmq_close(dealer);
-  zmq_close(router);
-  zmq_ctx_term(context);
-  if (microseconds.empty()) return state.SkipWithError("cannot bind");
-  report(state, std::move(microseconds));
-}
+void BM_RawZmqPingPong(benchmark::State& state) { raw_zmq_ping_pong(state, 64, kRounds); }
 BENCHMARK(BM_RawZmqPingPong)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 /// The same through two loops: envelope, checksum, queue and callback at both ends. The client sends the next from its
@@ -206,7 +155,7 @@ void BM_IoLoopPingPong(benchmark::State& state) {
   }
   client->reset();
   server->reset();
-  if (!microseconds.empty()) report(state, std::move(microseconds));
+  if (!microseconds.empty()) report_percentiles(state, std::move(microseconds));
 }
 BENCHMARK(BM_IoLoopPingPong)->Unit(benchmark::kMillisecond)->UseRealTime();
 

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Environments of Gymnasium through the bridge against Gymnasium's own vector environments, the same task, number of environments and machine:
+# steps per second, in alternating rounds. One worker against SyncVectorEnv in its process: expect 0.8 times and more, as each step of a block
+# costs a message there and back; two workers against AsyncVectorEnv, which has a process for each environment: expect 1 and more.
+#     bench/peers/bridge_bench.sh [--short] [--rounds 5] [--num-envs 8] [--task HalfCheetah-v5] [--out RESULT.md] [BENCH_BINARY]
+# Python's packages come from PyPI into build/bridge-env (bench/support/python_env.sh).
+set -euo pipefail
+export LC_ALL=C
+root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/bench/support/provenance.sh"
+rounds=5 envs=8 task=HalfCheetah-v5 out="" steps=3000 bench=$root/build/release/bench/env/bench_env_sim
+while [ $# -gt 0 ]; do
+  case $1 in
+    --short) rounds=1 steps=50 ;;
+    --rounds) rounds=$2; shift ;;
+    --num-envs) envs=$2; shift ;;
+    --task) task=$2; shift ;;
+    --out) out=$(realpath -m "$2"); shift ;;
+    *) bench=$(realpath "$1") ;;
+  esac
+  shift
+done
+refuse_dirty_tree "$out"
+need_program "$bench" bench_env_sim
+cd "$root"
+packages=(gymnasium==1.4.0 mujoco==3.6.0 msgpack==1.2.4 numpy==2.2.6 pyzmq==27.3.0 imageio==2.38.1)
+python=$(bench/support/python_env.sh build/bridge-env "${packages[@]}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+ours() {  # workers
+  TROUPE_PYTHON=$python "$bench" --pool --env "gymnasium:$task" --num-envs "$envs" --threads "$1" --workers "$1" --groups 1 --steps "$steps" \
+    2>/dev/null
+}
+theirs() { "$python" -W ignore bench/peers/gym_vector_steps.py "$1" "$task" --num-envs "$envs" --steps "$steps" 2>/dev/null; }
+
+# Lines of "steps cpu_seconds wall_seconds", one a round, of both sides -> a row of the table.
+row() {  # name, ours, theirs
+  paste "$2" "$3" | awk -v name="$1" '
+    function sort_of(x, count,  i, j, t) { for (i = 2; i <= count; ++i) for (j = i; j > 1 && x[j - 1] > x[j]; --j) { t = x[j]; x[j] = x[j - 1]; x[j - 1] = t } }
+    function text(x, digits,  m, f) { sort_of(x, NR); m = NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2
+                                   f = "%." digits "f (%." digits "f .. %." digits "f)"; return sprintf(f, m, x[1], x[NR]) }
+    { o[NR] = $1 / $3 / 1000; t[NR] = $4 / $6 / 1000; r[NR] = o[NR] / t[NR] }
+    END { printf "| %s | %s | %s | %s |\n", name, text(o, 2), text(t, 2), text(r, 3) }'
+}
+
+load=$(cut -d' ' -f1 /proc/loadavg)
+for _ in $(seq "$rounds"); do
+  ours 1 >>"$work/one"; theirs sync >>"$work/sync"
+  ours 2 >>"$work/two"; theirs async >>"$work/async"
+done
+table="| against | ours, thousand steps per second | Gymnasium | ours / Gymnasium |
+|---|---|---|---|
+$(row "1 worker, SyncVectorEnv" "$work/one" "$work/sync")
+$(row "2 workers, AsyncVectorEnv" "$work/two" "$work/async")"
+echo "$table"
+versions=$("$python" -W ignore bench/peers/gym_vector_steps.py --version)
+echo "$versions"
+[ -n "$out" ] || exit 0
+{
+  printf '# Environments in Python through the bridge\n\n%s, %s environments, %s alternating rounds of %s steps each, each a process of its own; medians (lowest .. highest). One-minute load average before them %s.\n\n%s\n\n' \
+    "$task" "$envs" "$rounds" "$steps" "$load" "$table"
+  echo "- command: \`bench/peers/bridge_bench.sh --rounds $rounds --num-envs $envs --task $task\`"
+  commit_and_machine
+  echo "- $versions"
+} >"$out"
