@@ -8,7 +8,7 @@ set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
-rounds=7 sizes="1 8 64 1024" threads=2 tasks="CartPole-v1 Pendulum-v1" out="" in_all=2000000
+rounds=7 sizes="1 8 64 1024" threads=2 tasks="CartPole-v1 Pendulum-v1" out="" in_all=1000000
 binaries=()
 while [ $# -gt 0 ]; do
   case $1 in

@@ -31,10 +31,9 @@ struct Poles {
   Each x{}, speed{}, angle{}, spin{}, force{}, sine{}, cosine{};
 };
 
-/// One step of the first `count`.
-void advance(Poles& p, std::size_t count) {
+void advance(Poles& p) {
   constexpr double total_mass = kCartMass + kPoleMass, pole_moment = kPoleMass * kHalfLength;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < kWidth; ++i) {
     p.sine[i] = std::sin(p.angle[i]);
     p.cosine[i] = std::cos(p.angle[i]);
   }
@@ -96,7 +95,7 @@ Result<void> CartPole::step(std::span<const std::int64_t> lanes, std::span<const
       poles.x[i] = state[0], poles.speed[i] = state[1], poles.angle[i] = state[2], poles.spin[i] = state[3];
       poles.force[i] = actions[first + i] == 1 ? kForce : -kForce;
     }
-    advance(poles, count);
+    advance(poles);
     for (std::size_t i = 0; i < count; ++i) {
       State& state = states_[static_cast<std::size_t>(lanes[first + i])];
       state = {poles.x[i], poles.speed[i], poles.angle[i], poles.spin[i]};
