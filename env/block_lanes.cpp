@@ -44,6 +44,17 @@ class Timed {
 
 }  // namespace
 
+Result<std::unique_ptr<BatchEnv>> make_lanes(const EnvFactory& factory, std::int64_t lanes) {
+  std::unique_ptr<BatchEnv> batch;
+  TROUPE_TRY(guarded([&]() -> Result<void> {
+    TROUPE_ASSIGN(batch, factory.make_batch(lanes));
+    return {};
+  }));
+  if (batch->lanes() == lanes) return batch;
+  return Error{Errc::internal, fmt::format("{}: a batch of {} lanes was asked for; make_batch() gave one of {}",
+                                           factory.spec().id, lanes, batch->lanes())};
+}
+
 struct BlockLanes::Scratch {
   // Of a step: rows that play, and those that begin at its end.
   Lanes playing, beginning;
@@ -136,15 +147,13 @@ BlockLanes::Lanes BlockLanes::begin(const Lanes& lanes, Beginning which) {
   Lanes lost;
   if (lanes.empty()) return lost;
   if (!batch_) {
-    const auto made = guarded([this]() -> Result<void> {
-      TROUPE_ASSIGN(batch_, rules_.factory->make_batch(static_cast<std::int64_t>(rows_.size())));
-      return {};
-    });
+    auto made = make_lanes(*rules_.factory, static_cast<std::int64_t>(rows_.size()));
     if (!made) {
       const Error why = made.error().with("could not be made");
       for (const std::int64_t lane : lanes) row(lane).fail_to_begin(why);
       return lanes;
     }
+    batch_ = std::move(*made);
   }
   scratch_->seeds.clear();
   scratch_->slots.clear();

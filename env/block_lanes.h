@@ -12,6 +12,10 @@
 
 namespace troupe::env {
 
+/// `lanes` environments of the factory. Errors: those of EnvFactory::make_batch; internal (it threw, or made another
+/// number of lanes).
+Result<std::unique_ptr<BatchEnv>> make_lanes(const EnvFactory& factory, std::int64_t lanes);
+
 /// Neighbouring rows of a block whose environments are the lanes of one BatchEnv: steps those whose episodes go on in
 /// one call an action, begins those that ended in one call at the end. What rows say and when they are lost is
 /// BlockRow's. Used by one thread at a time; counters from any.

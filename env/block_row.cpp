@@ -150,7 +150,7 @@ Result<bool> BlockRow::accept(std::span<const float> action, std::int64_t k) {
   if (!std::isfinite(step_.reward)) return Error{Errc::data_loss, fmt::format("the reward is {}", step_.reward)};
   const bool terminated = is_terminated(), over = terminated || step_.truncated || is_at_limit();
   if (step_.observed || over) TROUPE_TRY(check_observation(spec_, observation_));
-  if (step_.observed && !over) TROUPE_TRY(check_action_mask(spec_, observation_));
+  if (step_.observed && !over && !step_.terminated) TROUPE_TRY(check_action_mask(spec_, observation_));
   double trained = step_.reward;
   if (reward_) {
     const RewardStep step{.observation = {},

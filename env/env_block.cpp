@@ -142,12 +142,14 @@ Result<std::unique_ptr<EnvBlock>> EnvBlock::make(std::shared_ptr<const EnvFactor
   TROUPE_TRY(check(spec, options));
   if (options.exec_steps == 0) options.exec_steps = options.chunk;
   if (options.max_steps == 0) options.max_steps = spec.max_steps;
+  if (factory->max_lanes() < 1)
+    return Error{Errc::internal, fmt::format("{}: max_lanes() is {}; wanted 1 or more", spec.id, factory->max_lanes())};
   // as many as leave work for every thread
   const std::int64_t lanes =
       std::min(factory->max_lanes(), (options.rows + executor.threads() - 1) / executor.threads());
   std::vector<std::unique_ptr<BatchEnv>> batches;
   for (std::int64_t row = 0; row < options.rows; row += lanes) {
-    TROUPE_ASSIGN(auto batch, factory->make_batch(std::min(lanes, options.rows - row)));
+    TROUPE_ASSIGN(auto batch, make_lanes(*factory, std::min(lanes, options.rows - row)));
     batches.push_back(std::move(batch));
   }
   BlockRules rules{std::move(factory), options, {}, 0};

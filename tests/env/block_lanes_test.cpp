@@ -1,8 +1,9 @@
 // Rows in batches (BatchEnv): the rules of one by one, and what a call that fails takes with it.
 #include "env/block_lanes.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include <stdexcept>
 #include <tuple>
 
 #include "tests/env/pool_run.h"
@@ -138,6 +139,37 @@ TEST(BlockLanesTest, ABatchThatCannotBeMadeAnewIsTriedAgainInTheNextStep) {
   EXPECT_EQ(ints(pool->step(0, std::vector<float>(3, act::fail)).value().view().lost()), std::vector<int>(3, 1));
   EXPECT_EQ(ints(pool->step(0, std::vector<float>(3, act::go)).value().view().lost()), std::vector<int>(3, 1));
   EXPECT_EQ(ints(pool->step(0, std::vector<float>(3, act::go)).value().view().valid()), std::vector<int>(3, 1));
+}
+
+/// A factory of a program that breaks its promises.
+class FaithlessFactory final : public EnvFactory {
+ public:
+  explicit FaithlessFactory(std::int64_t given, std::int64_t most = 4) : given_(given), most_(most) {}
+  const EnvSpec& spec() const noexcept override { return spec_; }
+  Result<std::unique_ptr<Env>> make() const override { throw std::runtime_error("no license"); }
+  std::int64_t max_lanes() const noexcept override { return most_; }
+  Result<std::unique_ptr<BatchEnv>> make_batch(std::int64_t) const override {
+    if (given_ == 0) throw std::runtime_error("no license");
+    return scripted(batches_of(given_))->make_batch(given_);
+  }
+
+ private:
+  std::int64_t given_, most_;
+  EnvSpec spec_ = ScriptedEnv::make_spec();
+};
+
+std::string refusal(std::int64_t given, std::int64_t most = 4) {
+  const auto pool = EnvPool::make(std::make_shared<FaithlessFactory>(given, most), {.num_envs = 4});
+  EXPECT_FALSE(pool);
+  return pool ? "" : pool.error().message();
+}
+
+TEST(BlockLanesTest, AFactoryThatMakesSomethingElseIsRefused) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refusal(3), HasSubstr("a batch of 4 lanes was asked for; make_batch() gave one of 3"));
+  EXPECT_THAT(refusal(5), HasSubstr("gave one of 5"));
+  EXPECT_THAT(refusal(0), HasSubstr("no license"));
+  EXPECT_THAT(refusal(4, 0), HasSubstr("max_lanes() is 0"));
 }
 
 TEST(BlockLanesTest, EveryThreadHasABatch) {

@@ -178,5 +178,14 @@ TEST(ActionMaskTest, TheLastObservationOfAnEpisodeNeedAllowNothing) {
   EXPECT_EQ(over.view().terminated()[0], 1);
 }
 
+TEST(ActionMaskTest, ATaskThatEndedAllowsNothingWhereItsEndIsIgnored) {
+  MaskedEnv::ends_there = true;
+  auto pool = begun_pool(make_simple_env_factory<MaskedEnv>("masked-test-v1", {.max_steps = 9}).value(),
+                         {.num_envs = 1, .reset_mode = ResetMode::fixed});
+  const auto solved = pool->step(0, std::vector<float>{1}).value();
+  EXPECT_EQ(solved.view().lost()[0], 0);
+  EXPECT_EQ(solved.view().valid()[0], 1);
+}
+
 }  // namespace
 }  // namespace troupe::testing
