@@ -12,9 +12,11 @@
 #include "base/file_io.h"
 #include "base/hugging_face.h"
 #include "data/language/tokenizer.h"
+#include "env/registry/registry.h"
 #include "model/io/weight_source.h"
 #include "model/shard/network.h"
 #include "model/wan/weights/load_features.h"
+#include "placement/roles.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/controller/run_lock.h"
 #include "workers/inference/policy/find_checkpoint.h"
@@ -111,6 +113,16 @@ void look_at_weights(LoadedConfig& config, const ResumePoint& point, Preflight& 
   config.record();
 }
 
+/// The evaluator plays on this machine, which need not have the simulator that env.spec describes.
+void look_whether_evaluations_play(const JobConfig& job, const EnvSpec& env, Preflight& found) {
+  if (!has_evaluator(job) || job.env.spec.empty()) return;
+  const auto factory = make_env_factory(job.env, env);
+  if (factory) return;
+  found.findings.push_back(
+      {.error = factory.error().with("evaluations are played on this machine, where they will fail"),
+       .is_warning = true});
+}
+
 void look_at_data(const LoadedConfig& config, const EnvSpec& env, const ResumePoint& point, Preflight& found) {
   if (lacks_quickstart_data(config)) {
     found.notes.push_back(
@@ -123,6 +135,7 @@ void look_at_data(const LoadedConfig& config, const EnvSpec& env, const ResumePo
     return;
   }
   found.pipeline = std::move(*pipeline);
+  look_whether_evaluations_play(config.job, env, found);
   if (point.checkpoint.empty()) return;
   if (const auto same = found.pipeline->check_fingerprint(point.checkpoint); !same)
     found.findings.push_back({.error = same.error()});

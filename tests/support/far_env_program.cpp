@@ -75,8 +75,7 @@ Result<std::shared_ptr<const env::EnvFactory>> make_far(std::string_view id, con
 int main(int argc, char** argv) {
   std::string words;
   for (int i = 1; i < argc; ++i) words += std::string(argv[i]) + " ";
-  // a learner plays the evaluation's episodes
-  for (const char* role : {"--role env ", "--role evaluator ", "--role learner "})
+  for (const char* role : {"--role env ", "--role evaluator "})
     is_here = is_here || words.find(role) != std::string::npos;
   is_here = is_here || words.starts_with("env describe ");
   register_env({"far-v1", "an environment of tests", make_far});

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "env/env_spec_json.h"
 #include "model/shard/flat_layout.h"
 #include "workers/checkpoint/reader.h"
@@ -131,6 +132,11 @@ Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env, 
   if (auto same = check_same_shape(trained, other); !same) {
     return same.error().with(fmt::format("{} cannot act in {}: it was trained in {}", folder, env.id, job.env.id));
   }
+  if (env.id == job.env.id) {
+    const std::string file = fmt::format("{}/{}", folder, kEnvSpecFile);
+    if (auto same = check_same_spec(here, kept, file); !same)
+      log::warn("the policy acts in another environment than it was trained in: {}", same.error().message());
+  }
   job.env = env;
   return load(*reader, std::move(job), std::move(here), weights);
 }
@@ -166,8 +172,8 @@ Result<void> check_same_shape(const PolicyShape& trained, const PolicyShape& oth
   const auto images = [](const PolicyShape& shape) {
     std::vector<std::string> all;
     for (const auto& image : shape.images)
-      all.push_back(fmt::format("{} {}x{}x{}{}", image.name, image.height, image.width, image.channels,
-                                image.is_depth ? " of depth" : ""));
+      all.push_back(fmt::format("{} {}x{}x{}{}{}", image.name, image.height, image.width, image.channels,
+                                image.is_depth ? " of depth" : "", image.is_for_critic ? " for critics" : ""));
     return fmt::format("[{}]", fmt::join(all, ", "));
   };
   if (images(trained) != images(other)) {

@@ -81,6 +81,11 @@ Demonstrations::Demonstrations(const PolicyShape& shape)
       layout_(demonstration_layout(shape)) {}
 
 Result<std::shared_ptr<const Demonstrations>> Demonstrations::open(const DataConfig& data, const PolicyShape& shape) {
+  if (shape.critic_dim > 0 || shape.mask_dim > 0) {
+    return Error{Errc::invalid_argument,
+                 "env.id has fields that critics alone read, or an action mask, which demonstrations do not hold: "
+                 "imitation wants an environment whose fields have the readers policy and text"};
+  }
   std::shared_ptr<Demonstrations> all(new Demonstrations(shape));
   for (std::size_t set = 0; set < data.sets.size(); ++set) {
     if (auto added = all->add(data, set); !added) return added.error().with(place_of(set, data.sets[set].path));

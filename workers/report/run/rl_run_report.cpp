@@ -75,6 +75,8 @@ Result<std::vector<std::string>> record_failures(const EndedRun& run, const std:
                                                  const std::string& folder) {
   const JobConfig& job = run.job;
   if (job.eval.videos == 0 || run.statistics().curve("eval/return").points().empty()) return std::vector<std::string>{};
+  // An environment that failed in the evaluator might take this process with it.
+  if (last_of(run.statistics(), "eval/lost") > 0) return std::vector<std::string>{};
   const auto& successes = run.statistics().curve("eval/success_once").points();
   if (!successes.empty() && successes.back().value >= 1) return std::vector<std::string>{};
   TROUPE_ASSIGN(LoadedAgent loaded, load_agent(checkpoint));

@@ -163,6 +163,9 @@ TEST_F(DemonstrationsTest, WhatDoesNotFitIsNamed) {
   wide.state_dim = 31;
   EXPECT_THAT(refusal(data(), wide),
               ::testing::AllOf(HasSubstr("observation.state"), HasSubstr("4 numbers"), HasSubstr("31")));
+  PolicyShape masked = shape();
+  masked.mask_dim = 2;
+  EXPECT_THAT(refusal(data(), masked), HasSubstr("an action mask, which demonstrations do not hold"));
   PolicyShape other = shape();
   other.action_dim = 8;
   EXPECT_THAT(refusal(data(), other), ::testing::AllOf(HasSubstr("'action'"), HasSubstr("env.profile")));
