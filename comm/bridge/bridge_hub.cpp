@@ -26,6 +26,7 @@
 #include "base/file_io.h"
 #include "base/ids.h"
 #include "base/log.h"
+#include "comm/bridge/bridge_address.h"
 #include "comm/bridge/session_table.h"
 #include "comm/control/zmq_handles.h"
 
@@ -39,7 +40,7 @@ constexpr long kMaxPollMs = 100;  // never infinite: a lost signal would hang th
 constexpr int kLingerMs = 500;
 constexpr int kBatch = 64;  // messages taken in one turn, so that questions are not held up
 constexpr std::chrono::milliseconds kFarewell{500};
-constexpr std::chrono::seconds kComplement{10};
+constexpr std::chrono::seconds kComplement{10}, kLook{1};
 constexpr std::size_t kMostSessions = 1024;
 
 /// What is the same for two processes that see each other's process ids; as the worker computes it.
@@ -48,17 +49,6 @@ std::string host_id() {
   struct stat space {};
   if (!boot || ::stat("/proc/self/ns/pid", &space) != 0) return {};
   return fmt::format("{}/{}", boot->substr(0, boot->find('\n')), space.st_ino);
-}
-
-/// Only this machine: the bridge knows no keys.
-Result<void> check_bind(const std::string& bind) {
-  for (const char* allowed : {"ipc://", "tcp://127.0.0.1:", "tcp://localhost:", "tcp://[::1]:"}) {
-    if (bind.starts_with(allowed)) return {};
-  }
-  return invalid_argument(
-      fmt::format("env.bridge.bind is '{}'; wanted ipc://PATH or tcp://127.0.0.1:PORT (workers of "
-                  "other machines come through a tunnel, since they prove no key)",
-                  bind));
 }
 
 std::string text(const WireMap& map, std::string_view name) {
@@ -99,7 +89,8 @@ class RouterHub final : public BridgeHub {
 
   /// Tells on_gone of the sessions that are over; without mutex_.
   void report_gone();
-  Result<WireMap> ask(std::int64_t lease, std::string_view type, WireMap body, std::chrono::milliseconds patience);
+  Result<WireMap> ask(std::int64_t lease, std::string_view type, WireMap body, std::chrono::milliseconds patience,
+                      std::chrono::milliseconds making);
 
   // The hub's thread.
   void run();
@@ -114,6 +105,7 @@ class RouterHub final : public BridgeHub {
 
   const BridgeHubOptions options_;
   const std::string host_;
+  base::FileDescriptor address_lock_;
   ZmqContext context_;
   ZmqSocket router_;
   std::string endpoint_;
@@ -139,9 +131,10 @@ class RouterHub::Lease final : public BridgeLease {
     hub_.table_.release(number_);
     hub_.changed_.raise();
   }
-  Result<WireMap> call(std::string_view type, WireMap body, std::chrono::milliseconds patience) override {
+  Result<WireMap> call(std::string_view type, WireMap body, std::chrono::milliseconds patience,
+                       std::chrono::milliseconds making) override {
     body.push_back({"lease", number_});
-    return hub_.ask(number_, type, std::move(body), patience);
+    return hub_.ask(number_, type, std::move(body), patience, making);
   }
   const std::string& worker() const override { return worker_; }
 
@@ -176,10 +169,12 @@ Result<void> RouterHub::open() {
   std::string bind = options_.bind;
   if (bind.empty()) {
     const uid_t own = ::geteuid();
-    zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &own, sizeof own);
+    if (zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &own, sizeof own) != 0)
+      return Error{Errc::unavailable, fmt::format("the bridge's address cannot be kept to this user's processes: {}",
+                                                  zmq_strerror(zmq_errno()))};
     bind = "ipc://@troupe-bridge-" + to_hex(new_message_id());
   } else {
-    TROUPE_TRY(check_bind(bind));
+    TROUPE_ASSIGN(address_lock_, take_bridge_address(bind));
   }
   if (zmq_bind(socket, bind.c_str()) != 0)
     return Error{Errc::unavailable, fmt::format("env.bridge.bind: {} cannot be bound: {}; each simulator wants an "
@@ -217,8 +212,7 @@ Result<std::unique_ptr<BridgeLease>> RouterHub::lease(std::int64_t rows, std::ch
     const std::int64_t number = table_.lease();
     lease = std::make_unique<Lease>(*this, number, table_.lease(number).worker);
   }
-  const auto left = patience - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
-  TROUPE_TRY(lease->call("LEASE", {{"rows", rows}}, left));
+  TROUPE_TRY(lease->call("LEASE", {{"rows", rows}}, {}, rows * patience));
   return std::unique_ptr<BridgeLease>(std::move(lease));
 }
 
@@ -237,17 +231,27 @@ BridgeHub::Stats RouterHub::stats() const {
 }
 
 Result<WireMap> RouterHub::ask(std::int64_t lease, std::string_view type, WireMap body,
-                               std::chrono::milliseconds patience) {
+                               std::chrono::milliseconds patience, std::chrono::milliseconds making) {
   SessionTable::Call call;
-  const std::int64_t request = ++last_request_;
-  const auto start = Clock::now();
+  call.makes = making.count() > 0;
+  patience += making;
   std::unique_lock lock(mutex_);
+  const std::int64_t request = ++last_request_;
   const SessionTable::Lease& held = table_.lease(lease);
   if (held.gone) return *held.gone;
   call.session = held.session;
   table_.ask(request, call, type, std::move(body));
   changed_.raise();
-  if (!call.answered.wait_until(lock, start + patience, [&call] { return call.answer.has_value(); })) {
+  while (!call.answer) {
+    const auto now = Clock::now();
+    if (table_.is_behind_making(request)) {
+      call.answered.wait_until(lock, now + kLook);  // whoever asked for that gives up in time
+      continue;
+    }
+    if (now < call.begun + patience) {
+      call.answered.wait_until(lock, call.begun + patience);
+      continue;
+    }
     const Error late{
         Errc::deadline_exceeded,
         fmt::format("worker {} gave no answer to {} in {:.1f} s (its last beat was {:.1f} s ago)", held.worker, type,
@@ -323,11 +327,15 @@ void RouterHub::poll(Clock::duration at_most) {
     // what it said last comes before its end
     while (receive()) {
     }
-    const std::lock_guard lock(mutex_);
-    if (const auto* session = table_.find(watched[i]); session != nullptr) {
-      table_.end(watched[i], {Errc::aborted, fmt::format("the process {} of worker {} has ended", session->hello.pid,
-                                                         session->hello.name)});
-    }
+    std::unique_lock lock(mutex_);
+    const auto* session = table_.find(watched[i]);
+    if (session == nullptr) continue;
+    const BridgeHello hello = session->hello;
+    lock.unlock();
+    const std::string why = options_.why_ended ? options_.why_ended(hello.name) : std::string();
+    lock.lock();
+    table_.end(watched[i], {Errc::aborted, fmt::format("the process {} of worker {} has ended{}{}", hello.pid,
+                                                       hello.name, why.empty() ? "" : ": ", why)});
   }
 }
 
@@ -379,6 +387,7 @@ void RouterHub::take_of_worker(SessionTable::Session& session, BridgeMessage mes
   const std::int64_t request = message.request, number = message.session;
   if (type == "RESULT" || type == "LEASED") {
     if (!table_.answer(request, number, std::move(message.body))) ++late_;
+    if (!std::exchange(session.has_answered, true) && options_.on_answer) options_.on_answer(name);
   } else if (type == "ERR") {
     const Error why{Errc::internal, fmt::format("worker {}: {}", name, text(message.body, "text"))};
     if (flag(message.body, "fatal"))
@@ -451,7 +460,8 @@ void RouterHub::end_silent() {
   const auto now = Clock::now();
   std::vector<std::pair<std::int64_t, Error>> silent;
   for (const auto& [number, session] : table_.sessions()) {
-    if (session.process.is_open() || now - session.heard < options_.liveness) continue;
+    // one that is asked has until the question's deadline: a beat may be late behind a simulator that holds the process
+    if (session.process.is_open() || now - session.heard < options_.liveness || table_.is_asked(number)) continue;
     silent.emplace_back(number, Error{Errc::aborted, fmt::format("worker {} has sent no beat for {:.1f} s",
                                                                  session.hello.name, seconds(now - session.heard))});
   }

@@ -35,6 +35,11 @@ struct BridgeHubOptions {
   std::chrono::milliseconds liveness{10'000};
   /// Whether a worker is taken; the error is told to it. On the hub's thread: short, never blocking.
   std::function<Result<void>(const BridgeHello&)> accept = {};
+  /// What is known of the end of a worker's process, which has just been seen; empty: nothing. On the hub's thread,
+  /// under no lock.
+  std::function<std::string(const std::string& name)> why_ended = {};
+  /// A worker has given the first answer that is no error. As accept.
+  std::function<void(const std::string& name)> on_answer = {};
   /// A worker is gone, and why. From any thread, never under a lock of the hub.
   std::function<void(const std::string& name, const Error& why)> on_gone = {};
 };
@@ -43,9 +48,11 @@ struct BridgeHubOptions {
 class BridgeLease {
  public:
   virtual ~BridgeLease() = default;
-  /// Asks the worker and waits for its answer. One call at a time. Errors: deadline_exceeded, after which the worker is
-  /// given up with all of its leases; aborted (the worker is gone), internal (it says that it failed, and goes on).
-  virtual Result<WireMap> call(std::string_view type, WireMap body, std::chrono::milliseconds patience) = 0;
+  /// Asks the worker and waits for its answer, `making` longer where the question makes environments: the patience of
+  /// questions behind it begins with its answer. One call at a time. Errors: deadline_exceeded, after which the worker
+  /// is given up with all of its leases; aborted (the worker is gone), internal (it says that it failed, and goes on).
+  virtual Result<WireMap> call(std::string_view type, WireMap body, std::chrono::milliseconds patience,
+                               std::chrono::milliseconds making = {}) = 0;
   /// Of the worker, for messages.
   virtual const std::string& worker() const = 0;
 };
@@ -55,21 +62,23 @@ class BridgeLease {
 /// leases.
 ///
 /// A worker is gone when its process ends (it is watched where hub and worker see each other's process ids), when it
-/// says so, when it answers too late, when one of the same name comes, or when its beats stop and its process cannot be
-/// watched. Its leases then fail at once. An answer of a worker that is gone, or to a question that was given up, is
-/// dropped by its number. What strangers send is answered or dropped, and never ends anything.
+/// says so, when it answers too late, when one of the same name comes, or when its beats stop, its process cannot be
+/// watched and nobody waits for an answer of it. Its leases then fail at once. An answer of a worker that is gone, or
+/// to a question that was given up, is dropped by its number. What strangers send is answered or dropped, and never
+/// ends anything.
 class BridgeHub {
  public:
-  /// Binds and starts. Errors: invalid_argument (bind), unavailable (the address is taken), resource_exhausted.
+  /// Binds and starts; ipc://PATH is held by a lock on PATH.lock, which stays. Errors: invalid_argument (bind),
+  /// unavailable (the address is taken, or cannot be kept to this user), resource_exhausted.
   static Result<std::unique_ptr<BridgeHub>> start(BridgeHubOptions options);
   /// Tells every worker to end, and waits half a second at most for their farewells.
   virtual ~BridgeHub() = default;
 
   /// Where workers connect.
   virtual const std::string& endpoint() const = 0;
-  /// Leases `rows` environments from the worker that has the fewest leases, when there is one; the worker makes them
-  /// within the same time. Errors: deadline_exceeded, unavailable (there never was a worker, and the outage says why);
-  /// those of BridgeLease::call.
+  /// Leases `rows` environments from the worker that has the fewest leases, when there is one; from then on the worker
+  /// has as long for each of them. Errors: deadline_exceeded, unavailable (there never was a worker, and the outage
+  /// says why); those of BridgeLease::call.
   virtual Result<std::unique_ptr<BridgeLease>> lease(std::int64_t rows, std::chrono::milliseconds patience) = 0;
   /// Why no worker comes, for those who wait for the first one; forgotten when one comes.
   virtual void announce_outage(const Error& why) = 0;

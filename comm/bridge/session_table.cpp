@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace troupe::comm {
@@ -65,11 +66,28 @@ void SessionTable::ask(std::int64_t request, Call& call, std::string_view type, 
   calls_[request] = &call;
 }
 
+bool SessionTable::is_behind_making(std::int64_t request) const {
+  const std::int64_t session = calls_.at(request)->session;
+  return std::any_of(calls_.begin(), calls_.lower_bound(request),
+                     [&](const auto& one) { return one.second->session == session && one.second->makes; });
+}
+
+bool SessionTable::is_asked(std::int64_t session) const {
+  return std::any_of(calls_.begin(), calls_.end(), [&](const auto& one) { return one.second->session == session; });
+}
+
 bool SessionTable::answer(std::int64_t request, std::int64_t session, Result<WireMap> answer) {
   const auto found = calls_.find(request);
   if (found == calls_.end() || found->second->session != session) return false;
   found->second->answer.emplace(std::move(answer));
   found->second->answered.notify_one();
+  if (found->second->makes) {
+    for (auto behind = std::next(found); behind != calls_.end(); ++behind) {
+      if (behind->second->session != session) continue;
+      behind->second->begun = Clock::now();
+      behind->second->answered.notify_one();
+    }
+  }
   calls_.erase(found);
   return true;
 }

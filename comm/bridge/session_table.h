@@ -33,6 +33,7 @@ class SessionTable {
     base::FileDescriptor process;
     Clock::time_point heard;
     std::int64_t leases = 0;
+    bool has_answered = false;
   };
   /// Whose environments a lease holds, and why they are lost.
   struct Lease {
@@ -43,6 +44,10 @@ class SessionTable {
   /// A question whose asker waits for `answered`.
   struct Call {
     std::int64_t session = 0;
+    /// It makes environments: questions behind it have to wait.
+    bool makes = false;
+    /// When the worker may have begun with it, as far as is known.
+    Clock::time_point begun = Clock::now();
     std::condition_variable answered = {};
     std::optional<Result<WireMap>> answer = {};
   };
@@ -79,6 +84,10 @@ class SessionTable {
   void ask(std::int64_t request, Call& call, std::string_view type, WireMap body);
   /// The asker waits no longer.
   void forget(std::int64_t request) { calls_.erase(request); }
+  /// Whether the worker has a question that makes environments before this one.
+  bool is_behind_making(std::int64_t request) const;
+  /// Whether somebody waits for an answer of this session.
+  bool is_asked(std::int64_t session) const;
   /// False: nobody waits for it.
   bool answer(std::int64_t request, std::int64_t session, Result<WireMap> answer);
 

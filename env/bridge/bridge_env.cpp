@@ -66,16 +66,22 @@ NdArray rows_of(std::span<const std::int64_t> lanes) {
 
 BridgeEnv::BridgeEnv(std::shared_ptr<WorkerPool> pool, std::unique_ptr<comm::BridgeLease> lease, const EnvSpec& spec,
                      std::int64_t lanes, std::chrono::milliseconds step_timeout)
-    : pool_(std::move(pool)), lease_(std::move(lease)), spec_(spec), lanes_(lanes), patience_(step_timeout / 2) {}
+    : pool_(std::move(pool)),
+      lease_(std::move(lease)),
+      spec_(spec),
+      lanes_(lanes),
+      patience_(step_timeout / 2),
+      is_made_(static_cast<std::size_t>(lanes), 0) {}
 
 Result<void> BridgeEnv::reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
                               std::span<const StepSlot> out) {
-  const auto patience = is_fresh_ ? patience_ + kMakeAllowance : patience_;
+  const auto makes = std::count_if(lanes.begin(), lanes.end(),
+                                   [&](std::int64_t lane) { return is_made_[static_cast<std::size_t>(lane)] == 0; });
   const auto count = static_cast<std::int64_t>(lanes.size());
-  TROUPE_ASSIGN(
-      const WireMap answer,
-      lease_->call("RESET", {{"rows", rows_of(lanes)}, {"seeds", array_of("<u8", {count}, seeds)}}, patience));
-  is_fresh_ = false;
+  TROUPE_ASSIGN(const WireMap answer,
+                lease_->call("RESET", {{"rows", rows_of(lanes)}, {"seeds", array_of("<u8", {count}, seeds)}}, patience_,
+                             makes * kMakeAllowance));
+  for (const std::int64_t lane : lanes) is_made_[static_cast<std::size_t>(lane)] = 1;
   return read_observations(answer, lanes, out);
 }
 
@@ -105,7 +111,7 @@ Result<void> BridgeEnv::step(std::span<const std::int64_t> lanes, std::span<cons
 }
 
 Result<void> BridgeEnv::read_observations(const WireMap& answer, std::span<const std::int64_t> lanes,
-                                          std::span<const StepSlot> out) const {
+                                          std::span<const StepSlot> out) {
   const WireValue* all = find(answer, "obs");
   const WireMap* fields = all == nullptr ? nullptr : all->as<WireMap>();
   if (fields == nullptr) return broken("has no obs, a map");
@@ -129,6 +135,7 @@ Result<void> BridgeEnv::read_observations(const WireMap& answer, std::span<const
     if (why == nullptr) return broken("has an error that is no [row, text]");
     const auto at = std::find(lanes.begin(), lanes.end(), *lane);
     if (at == lanes.end()) return broken(fmt::format("has an error of row {}, which was not asked", *lane));
+    is_made_[static_cast<std::size_t>(*lane)] = 0;
     *out[static_cast<std::size_t>(at - lanes.begin())].failure =
         Error{Errc::internal, fmt::format("worker {}: {}", lease_->worker(), *why)};
   }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "env/batch_env.h"
 #include "env/bridge/worker_pool.h"
@@ -9,7 +10,8 @@
 namespace troupe::env {
 
 /// Environments of one lease as lanes: each call is one question to their worker and its answer. A worker that does not
-/// answer within half of `step_timeout` is given up; the first reset may take 60 seconds more.
+/// answer within half of `step_timeout` is given up; a reset may take kMakeAllowance more for each lane that it is the
+/// first one of, or that failed.
 class BridgeEnv final : public BatchEnv {
  public:
   BridgeEnv(std::shared_ptr<WorkerPool> pool, std::unique_ptr<comm::BridgeLease> lease, const EnvSpec& spec,
@@ -26,14 +28,14 @@ class BridgeEnv final : public BatchEnv {
  private:
   /// Writes the observations of an answer, and which lanes failed.
   Result<void> read_observations(const comm::WireMap& answer, std::span<const std::int64_t> lanes,
-                                 std::span<const StepSlot> out) const;
+                                 std::span<const StepSlot> out);
 
   const std::shared_ptr<WorkerPool> pool_;
   const std::unique_ptr<comm::BridgeLease> lease_;
   const EnvSpec& spec_;
   const std::int64_t lanes_;
   const std::chrono::milliseconds patience_;
-  bool is_fresh_ = true;
+  std::vector<char> is_made_;  // by lane: it has been reset, and has not failed since
 };
 
 }  // namespace troupe::env

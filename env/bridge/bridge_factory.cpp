@@ -38,7 +38,7 @@ class BridgeFactory final : public EnvFactory {
   Result<std::unique_ptr<BatchEnv>> make_batch(std::int64_t lanes) const override {
     TROUPE_CHECK(lanes >= 1 && lanes <= max_lanes_, "as many lanes as one answer may hold");
     TROUPE_ASSIGN(auto pool, workers());
-    TROUPE_ASSIGN(auto lease, pool->hub().lease(lanes, kMakeAllowance));
+    TROUPE_ASSIGN(auto lease, pool->hub().lease(lanes, kMakeAllowance + step_timeout_ / 2));
     return std::unique_ptr<BatchEnv>(
         std::make_unique<BridgeEnv>(std::move(pool), std::move(lease), setup_.spec, lanes, step_timeout_));
   }
@@ -65,11 +65,12 @@ Result<std::shared_ptr<const EnvFactory>> make_bridge_factory(std::string_view i
   EnvOptions ours = options;
   ours.options.clear();  // the environment's own arguments: Python knows them
   TROUPE_TRY(check_env_options(id, ours));
-  WorkerPool::Setup setup{.spec = {},
-                          .options = nlohmann::json(options.options).dump(),
-                          .command = {},
-                          .bridge = options.bridge,
-                          .max_message_bytes = 0};
+  WorkerPool::Setup setup{
+      .spec = {},
+      .options = nlohmann::json(options.options).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+      .command = {},
+      .bridge = options.bridge,
+      .max_message_bytes = 0};
   TROUPE_ASSIGN(setup.command, worker_command(options.bridge));
   if (options.known) {
     setup.spec = *options.known;

@@ -14,7 +14,6 @@ namespace troupe::env {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::minutes kPatience{3};
 constexpr int kPollMs = 100;
 
 }  // namespace
@@ -22,11 +21,12 @@ constexpr int kPollMs = 100;
 Result<EnvSpec> describe_in_python(const WorkerCommand& command, const std::string& id, const std::string& options) {
   TROUPE_ASSIGN(WorkerProcess process,
                 WorkerProcess::start(command, {"--describe", id, "--options", options}, /*keeps_stdout=*/true));
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + kStartPatience;
   std::optional<WorkerProcess::End> ended;
   while (!(ended = process.poll_end())) {
     if (Clock::now() > end)
-      return Error{Errc::deadline_exceeded, fmt::format("{}: Python gave no description in 3 minutes", id)};
+      return Error{Errc::deadline_exceeded,
+                   fmt::format("{}: Python gave no description in 3 minutes: {}", id, process.last_line())};
     pollfd items[] = {{process.ended(), POLLIN, 0}, {process.out(), POLLIN, 0}, {process.err(), POLLIN, 0}};
     ::poll(items, 3, kPollMs);
     process.take_output();

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -31,12 +33,32 @@ using comm::BridgeHub;
 constexpr int kMaxPollMs = 100;
 constexpr std::chrono::milliseconds kFirstPause{100}, kLongestPause{30'000};
 
+/// How far a worker of a name is.
+enum class Progress { started, came, answered };
+
+/// A worker's `--options` and the job's mean the same: a text that is JSON is it, as the worker reads them.
+nlohmann::json meaning_of(const std::string& options) {
+  auto all = nlohmann::json::parse(options, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_object()) return all;
+  for (auto& value : all) {
+    if (!value.is_string()) continue;
+    auto inner = nlohmann::json::parse(value.get<std::string>(), nullptr, /*allow_exceptions=*/false);
+    if (!inner.is_discarded()) value = std::move(inner);
+  }
+  return all;
+}
+
 /// One place for a worker, and the process that fills it now.
 struct Place {
   /// worker-PLACE.START, no other's.
   std::string name = {};
   std::int64_t starts = 0;
   std::optional<WorkerProcess> process = {};
+  Clock::time_point started = {};
+  /// Of the process, which is buried next.
+  std::optional<WorkerProcess::End> end = {};
+  /// The last one that was buried, and why it ended: the hub may see the end later.
+  std::string buried = {}, buried_why = {};
   /// It was given up and is to be killed.
   bool is_doomed = false;
   /// The pause before the next start, and its end.
@@ -65,11 +87,19 @@ class StartedPool final : public WorkerPool {
                                 .max_message_bytes = setup_.max_message_bytes,
                                 .awaited = places_.size(),
                                 .accept = [this](const BridgeHello& hello) { return accept(hello); },
+                                .why_ended = [this](const std::string& name) { return why_ended(name); },
+                                .on_answer = [this](const std::string& name) { note(name, Progress::answered); },
                                 .on_gone = [this](const std::string& name, const Error& why) { doom(name, why); }}));
     endpoint_ = hub_->endpoint();
+    if (!changed_.is_open())
+      return Error{Errc::resource_exhausted, fmt::format("no descriptors left: {}", std::strerror(errno))};
     const BlockedSignals blocked;
-    thread_ = std::thread([this] { run(); });
-    pthread_setname_np(thread_.native_handle(), "bridge workers");
+    try {
+      thread_ = std::thread([this] { run(); });
+      pthread_setname_np(thread_.native_handle(), "bridge workers");
+    } catch (const std::system_error& e) {
+      return Error{Errc::resource_exhausted, fmt::format("the workers' thread cannot be started: {}", e.what())};
+    }
     return {};
   }
 
@@ -79,16 +109,37 @@ class StartedPool final : public WorkerPool {
   Result<void> accept(const BridgeHello& hello) {
     if (hello.env != setup_.spec.id)
       return invalid_argument(fmt::format("it has {}, the simulator steps {}", hello.env, setup_.spec.id));
-    const auto theirs = nlohmann::json::parse(hello.options, nullptr, /*allow_exceptions=*/false);
-    if (theirs != nlohmann::json::parse(setup_.options))
+    if (meaning_of(hello.options) != meaning_of(setup_.options))
       return invalid_argument(
           fmt::format("its --options are {}, the job's env.options {}", hello.options, setup_.options));
     auto spec = parse_env_spec(hello.spec, "its environment");
     if (!spec) return spec.error();
     spec->max_steps = setup_.spec.max_steps;  // the pool's to enforce
     TROUPE_TRY(check_same_spec(*spec, setup_.spec, "the job"));
-    const std::lock_guard lock(come_mutex_);
-    come_.insert(hello.name);
+    note(hello.name, Progress::came);
+    return {};
+  }
+
+  void note(const std::string& name, Progress progress) {
+    const std::lock_guard lock(progress_mutex_);
+    Progress& known = progress_[name];
+    known = std::max(known, progress);
+  }
+
+  Progress progress_of(const std::string& name) {
+    const std::lock_guard lock(progress_mutex_);
+    const auto found = progress_.find(name);
+    return found == progress_.end() ? Progress::started : found->second;
+  }
+
+  std::string why_ended(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    for (Place& place : places_) {
+      if (place.buried == name) return place.buried_why;
+      if (place.name != name || !place.process) continue;
+      look_after(place);
+      return place.end ? place.end->why : std::string();
+    }
     return {};
   }
 
@@ -125,21 +176,26 @@ class StartedPool final : public WorkerPool {
     if (place.process) {
       if (place.is_doomed) place.process->kill();
       place.is_doomed = false;
-      place.process->take_output();
-      if (const auto end = place.process->poll_end()) bury(place, *end);
+      look_after(place);
+      if (place.end)
+        bury(place);
+      else if (Clock::now() - place.started > setup_.start_patience && progress_of(place.name) == Progress::started)
+        give_up(place);
     }
     if (!place.process && Clock::now() >= place.start_at) start(i);
   }
 
-  bool has_come(const std::string& name) {
-    const std::lock_guard lock(come_mutex_);
-    return come_.erase(name) > 0;
+  static void look_after(Place& place) {
+    place.process->take_output();
+    if (auto end = place.process->poll_end()) place.end = std::move(end);
   }
 
   void start(std::size_t i) {
     Place& place = places_[i];
     place.name = fmt::format("worker-{}.{}", i, ++place.starts);
     place.is_doomed = false;
+    place.end.reset();
+    place.started = Clock::now();
     auto started = WorkerProcess::start(
         setup_.command,
         {"--connect", endpoint_, "--env", setup_.spec.id, "--options", setup_.options, "--name", place.name},
@@ -150,18 +206,38 @@ class StartedPool final : public WorkerPool {
       fail(place, started.error().message());
   }
 
-  void bury(Place& place, const WorkerProcess::End& end) {
+  void bury(Place& place) {
+    const Progress progress = progress_of(place.name);
+    const std::string& why = place.end->why;
+    place.buried = place.name;
+    place.buried_why = why;
     place.process.reset();
-    if (has_come(place.name)) {
-      place.pause = std::chrono::milliseconds(0);
-      place.start_at = Clock::now();
-      return;
-    }
-    fail(place, end.why.empty() ? "it ended before it came" : end.why);
+    if (progress < Progress::answered)
+      return fail(place, !why.empty()                 ? why
+                         : progress == Progress::came ? "it ended before it had answered anything"
+                                                      : "it ended before it came");
+    forget(place);
+    log::warn("bridge: {} has ended{}{}; another one is started", place.name, why.empty() ? "" : ": ", why);
+    place.pause = std::chrono::milliseconds(0);
+    place.start_at = Clock::now();
+  }
+
+  void give_up(Place& place) {
+    const std::string why =
+        fmt::format("it did not come within {:.0f} s: {}", std::chrono::duration<double>(setup_.start_patience).count(),
+                    place.process->last_line());
+    place.process.reset();
+    fail(place, why);
+  }
+
+  void forget(const Place& place) {
+    const std::lock_guard lock(progress_mutex_);
+    progress_.erase(place.name);
   }
 
   void fail(Place& place, const std::string& why) {
-    log::warn("bridge: {} did not come: {}", place.name, why);
+    log::warn("bridge: {} is of no use: {}", place.name, why);
+    forget(place);
     place.pause = std::clamp(2 * place.pause, kFirstPause, kLongestPause);
     place.start_at = Clock::now() + place.pause;
     hub_->announce_outage({Errc::unavailable, why});
@@ -175,8 +251,8 @@ class StartedPool final : public WorkerPool {
   std::mutex mutex_;
   bool is_closing_ = false;  // guarded by mutex_, as the next
   std::vector<Place> places_;
-  std::mutex come_mutex_;       // of the next, taken last: the hub asks accept() under a lock of its own
-  std::set<std::string> come_;  // names of workers that came and have not been buried
+  std::mutex progress_mutex_;                 // of the next, taken last: the hub asks accept() under a lock of its own
+  std::map<std::string, Progress> progress_;  // of workers that came and have not been buried
   std::thread thread_;
 };
 

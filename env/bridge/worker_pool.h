@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,13 +9,14 @@
 #include "comm/bridge/bridge_hub.h"
 #include "configs/bridge_config.h"
 #include "env/bridge/worker_command.h"
+#include "env/bridge/worker_process.h"
 #include "env/env_spec.h"
 
 namespace troupe::env {
 
 /// The workers of one kind of environment, and the hub to which they come: those that this process starts, keeps and
-/// ends, and those that the user starts. One that ends, or is given up, is started again, at once at first, then at
-/// longer and longer intervals of up to 30 seconds as long as it does not come. Methods may be called from any thread.
+/// ends, and those that the user starts. One that ends, or is given up, is started again, at once where it had answered
+/// a question, else at longer and longer intervals of up to 30 seconds. Methods may be called from any thread.
 class WorkerPool {
  public:
   struct Setup {
@@ -25,10 +27,13 @@ class WorkerPool {
     configs::BridgeConfig bridge;
     /// Of one answer.
     std::size_t max_message_bytes = 0;
+    /// A worker that has not come after this long is ended and started again.
+    std::chrono::milliseconds start_patience = kStartPatience;
   };
-  /// Starts the hub and the workers. Errors: those of BridgeHub::start; invalid_argument (no workers and no bind).
+  /// Starts the hub and the workers. Errors: those of BridgeHub::start; invalid_argument (no workers and no bind),
+  /// resource_exhausted.
   static Result<std::shared_ptr<WorkerPool>> start(Setup setup);
-  /// Ends the workers: those of its own at the latest half a second after they were asked to.
+  /// Ends the workers: those of its own are killed at the latest half a second after they were asked to.
   virtual ~WorkerPool() = default;
 
   virtual comm::BridgeHub& hub() = 0;

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "base/utf8.h"
 
 extern char** environ;
@@ -24,7 +25,8 @@ namespace troupe::env {
 namespace {
 
 constexpr std::size_t kTailBytes = 65'536, kMostOutput = 16 << 20;
-constexpr int kSaid = 2;  // python/troupe_env/__main__.py: the last line is a sentence for the user
+constexpr int kLastWaitMs = 5'000;  // for a process that was killed: one that hangs in the kernel holds up nobody
+constexpr int kSaid = 2;            // python/troupe_env/__main__.py: the last line is a sentence for the user
 
 /// The C structs of posix_spawn.
 struct SpawnSettings {
@@ -97,7 +99,7 @@ void take(base::FileDescriptor& from, std::string& to, std::size_t most) {
   }
 }
 
-std::string last_line(const std::string& text) {
+std::string last_line_of(const std::string& text) {
   const std::size_t end = text.find_last_not_of(" \n\r\t");
   if (end == std::string::npos) return "it said nothing";
   const std::size_t begin = text.rfind('\n', end);
@@ -130,16 +132,33 @@ Result<WorkerProcess> WorkerProcess::start(const WorkerCommand& command, const s
   }
   process.process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, process.pid_, 0)));
   if (!process.process_.is_open())
-    return Error{Errc::resource_exhausted, fmt::format("a worker cannot be watched: {}", std::strerror(errno))};
+    return Error{Errc::resource_exhausted,
+                 fmt::format("a worker cannot be watched, and is ended: {}", std::strerror(errno))};
   if (keeps_stdout) process.out_ = std::move(out.read);
   process.err_ = std::move(err.read);
   process.passes_on_ = !keeps_stdout;
   return process;
 }
 
+WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
+    : program_(std::move(other.program_)),
+      pid_(std::exchange(other.pid_, 0)),
+      is_over_(other.is_over_),
+      passes_on_(other.passes_on_),
+      process_(std::move(other.process_)),
+      out_(std::move(other.out_)),
+      err_(std::move(other.err_)),
+      output_(std::move(other.output_)) {}
+
 WorkerProcess::~WorkerProcess() {
-  if (pid_ == 0 || is_over_ || !process_.is_open()) return;
+  if (pid_ == 0 || is_over_) return;
   kill();
+  // without a descriptor of its own its end cannot be waited for with a limit
+  pollfd item{process_.get(), POLLIN, 0};
+  if (process_.is_open() && ::poll(&item, 1, kLastWaitMs) == 0) {
+    log::error("bridge: process {} of {} hangs in the kernel; it was killed and is left behind", pid_, program_);
+    return;
+  }
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 && errno == EINTR) {
   }
@@ -163,14 +182,21 @@ void WorkerProcess::take_output() {
 
 std::optional<WorkerProcess::End> WorkerProcess::poll_end() {
   siginfo_t info{};
-  if (is_over_ || ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
-    return std::nullopt;
+  const auto wait_for = [&](int flags) {
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | flags) == 0 && info.si_pid != 0;
+  };
+  if (is_over_ || !wait_for(WNOWAIT)) return std::nullopt;
+  kill();  // what it left behind: until it is waited for, its number is nobody else's
+  wait_for(0);
   is_over_ = true;
   take_output();
-  if (info.si_code != CLD_EXITED) return End{fmt::format("{} was ended by signal {}", program_, info.si_status)};
+  if (info.si_code != CLD_EXITED)
+    return End{fmt::format("{} was ended by signal {}: {}", program_, info.si_status, last_line())};
   if (info.si_status == 0) return End{};
-  if (info.si_status == kSaid) return End{last_line(output_.err), true};
-  return End{fmt::format("{} ended with code {}: {}", program_, info.si_status, last_line(output_.err))};
+  if (info.si_status == kSaid) return End{last_line(), true};
+  return End{fmt::format("{} ended with code {}: {}", program_, info.si_status, last_line())};
 }
+
+std::string WorkerProcess::last_line() const { return last_line_of(output_.err); }
 
 }  // namespace troupe::env

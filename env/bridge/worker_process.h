@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "env/bridge/worker_command.h"
 
 namespace troupe::env {
+
+/// What Python may take to start and to make its first environment.
+inline constexpr std::chrono::minutes kStartPatience{3};
 
 /// A process of Python: with a process group of its own, killed when it is destroyed. One thread; it dies with the
 /// thread that started it.
@@ -24,7 +28,7 @@ class WorkerProcess {
   /// `arguments` follow the command's words. Errors: not_found (no such program), resource_exhausted, unavailable.
   static Result<WorkerProcess> start(const WorkerCommand& command, const std::vector<std::string>& arguments,
                                      bool keeps_stdout);
-  WorkerProcess(WorkerProcess&& other) noexcept = default;
+  WorkerProcess(WorkerProcess&& other) noexcept;
   WorkerProcess& operator=(WorkerProcess&&) = delete;
   ~WorkerProcess();
 
@@ -37,15 +41,19 @@ class WorkerProcess {
   void take_output();
   const Output& output() const { return output_; }
 
+  /// The last line of stderr, or that there is none.
+  std::string last_line() const;
+
   /// How it ended.
   struct End {
-    /// Empty: well. Else "python3 ended with code 1: LAST LINE OF STDERR".
+    /// Empty: well. Else "python3 ended with code 1: LAST LINE OF STDERR", or "by signal 9".
     std::string why = {};
     /// `why` is the worker's own sentence, of something that the user can mend.
     bool is_said = false;
   };
-  /// Once, when it has.
+  /// Once, when it has; what is left of its group is killed first.
   std::optional<End> poll_end();
+  /// Its group too.
   void kill();
 
  private:

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "tests/comm/bridge/scripted_worker.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/visible.h"
 
 namespace troupe::comm {
@@ -199,7 +200,7 @@ TEST_F(BridgeHubTest, AnAnswerInAnotherWorkersNameIsNoAnswer) {
 }
 
 TEST_F(BridgeHubTest, AProcessThatEndsInAStepIsKnownAtOnce) {
-  start();
+  start({.why_ended = [](const std::string& name) { return name + " was tired"; }});
   const std::string endpoint = hub_->endpoint();
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -216,23 +217,54 @@ TEST_F(BridgeHubTest, AProcessThatEndsInAStepIsKnownAtOnce) {
   auto asked = std::async(std::launch::async, [&] { return lease->call("STEP", {}, kPatience); });
   worker.hear("STEP");
   ::kill(child, SIGKILL);
-  EXPECT_THAT(asked.get().error().message(), HasSubstr("of worker w0 has ended"));
+  EXPECT_THAT(asked.get().error().message(), HasSubstr("of worker w0 has ended: w0 was tired"));
   int status = 0;
   ::waitpid(child, &status, 0);
 }
 
-TEST_F(BridgeHubTest, AWorkerThatCannotBeWatchedLivesByItsBeats) {
-  start({.liveness = 500ms});
+TEST_F(BridgeHubTest, AWorkerThatCannotBeWatchedLivesByItsBeatsAndUntilTheDeadlineOfAQuestion) {
+  start({.liveness = 2s});
+  ScriptedWorker asked(hub_->endpoint()), beating(hub_->endpoint()), silent(hub_->endpoint());
+  asked.hello("asked");
+  const auto lease = this->lease(asked);
+  auto answer = std::async(std::launch::async, [&] { return lease->call("STEP", {}, kPatience); });
+  const BridgeMessage question = asked.hear("STEP");
+  beating.hello("beating");
+  silent.hello("silent");
+  const auto is_anyone_gone = [this] {
+    const std::lock_guard lock(mutex_);
+    return !gone_.empty();
+  };
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!is_anyone_gone() && std::chrono::steady_clock::now() < end) {
+    beating.say("PING", {{"progress", 1}});
+    beating.hear("PONG");
+  }
+  EXPECT_THAT(next_gone(), HasSubstr("worker silent has sent no beat for"));
+  EXPECT_EQ(hub_->stats().workers, 2);
+  asked.answer(question, "RESULT");
+  EXPECT_TRUE(answer.get());
+}
+
+TEST_F(BridgeHubTest, APatienceBeginsWhenTheWorkerHasMadeWhatItWasAskedForBefore) {
+  start();
   ScriptedWorker worker(hub_->endpoint());
   worker.hello("w0");
-  const auto begun = std::chrono::steady_clock::now();
-  // beats for longer than it may be silent
-  while (std::chrono::steady_clock::now() - begun < 1s) {
-    worker.say("PING", {{"progress", 1}});
-    worker.hear("PONG");
+  const auto first = lease(worker), second = lease(worker);
+  auto making = std::async(std::launch::async, [&] { return first->call("RESET", {}, 1ms, kPatience); });
+  const BridgeMessage reset = worker.hear("RESET");
+  for (const bool is_last : {false, true}) {
+    auto behind = std::async(std::launch::async, [&] { return second->call("STEP", {}, 1ms); });
+    const BridgeMessage step = worker.hear("STEP");
+    for (int i = 0; i < 100; ++i) {  // longer than the step may take by itself
+      worker.say("PING");
+      worker.hear("PONG");
+    }
+    EXPECT_NE(behind.wait_for(0s), std::future_status::ready);
+    worker.answer(is_last ? reset : step, "RESULT");
+    EXPECT_EQ(behind.get().has_value(), !is_last);
   }
-  EXPECT_EQ(hub_->stats().workers, 1);
-  EXPECT_THAT(next_gone(), HasSubstr("worker w0 has sent no beat for"));
+  EXPECT_TRUE(making.get());
 }
 
 TEST_F(BridgeHubTest, AFarewellGivesLeasesBackAndTheHubsEndIsTold) {
@@ -307,6 +339,15 @@ TEST(BridgeHubBindTest, OnlyThisMachineAndOneHubAnAddress) {
   ASSERT_TRUE(first) << first.error().message();
   const auto second = BridgeHub::start({.bind = (*first)->endpoint()});
   EXPECT_THAT(second.error().message(), HasSubstr("each simulator wants an address of its own"));
+  const testing::ScratchFolder folder("/tmp");
+  const std::string path = "ipc://" + (folder / "sim.sock");
+  auto holder = BridgeHub::start({.bind = path});
+  ASSERT_TRUE(holder) << holder.error().message();
+  EXPECT_THAT(BridgeHub::start({.bind = path}).error().message(), HasSubstr("is another simulator's"));
+  ScriptedWorker worker(path);
+  EXPECT_EQ(worker.hello("w0").type, "WELCOME");  // the first has not lost it
+  holder->reset();
+  EXPECT_TRUE(BridgeHub::start({.bind = path}));
 }
 
 }  // namespace

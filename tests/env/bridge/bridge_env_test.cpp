@@ -1,12 +1,16 @@
 // Environments in Python through the bridge: tests/python/toy_envs.py in workers that the pool starts.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <fstream>
 #include <optional>
-#include <thread>
 
+#include "env/bridge/worker_pool.h"
 #include "env/bridge/worker_process.h"
 #include "env/env_pool.h"
 #include "env/registry/registry.h"
@@ -99,6 +103,62 @@ class BridgePool {
   std::vector<EnvPool::Block> blocks_;
 };
 
+/// Waits for it.
+std::optional<WorkerProcess::End> end_of(WorkerProcess& process) {
+  pollfd ended{process.ended(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
+  return process.poll_end();
+}
+
+WorkerCommand shell(const std::string& script) { return {.words = {"sh", "-c", script}, .variables = {}}; }
+
+TEST(WorkerProcessTest, AnEndSaysItsSignalOrCodeAndTheLastLine) {
+  auto killed = WorkerProcess::start(shell("echo first >&2; echo last words >&2; kill -9 $$"), {}, true);
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(end_of(*killed)->why, "sh was ended by signal 9: last words");
+  auto failed = WorkerProcess::start(shell("exit 3"), {}, true);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(end_of(*failed)->why, "sh ended with code 3: it said nothing");
+}
+
+TEST(WorkerProcessTest, WhatAProcessLeavesBehindEndsWithIt) {
+  auto process = WorkerProcess::start(shell("sleep 600 & exit 0"), {}, true);
+  ASSERT_TRUE(process);
+  EXPECT_EQ(end_of(*process)->why, "");
+  pollfd held{process->out(), POLLIN, 0};
+  EXPECT_EQ(::poll(&held, 1, 60'000), 1) << "a child holds the stream";
+  process->take_output();
+  EXPECT_EQ(process->out(), -1);
+}
+
+TEST(WorkerProcessTest, OneThatCannotBeWatchedIsEndedBeforeTheError) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  rlimit few = before;
+  // the ends of two pipes, and no descriptor more
+  int free = 0;
+  for (few.rlim_cur = 0; free < 4; ++few.rlim_cur) free += ::fcntl(static_cast<int>(few.rlim_cur), F_GETFD) < 0 ? 1 : 0;
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  const auto process = WorkerProcess::start(shell("exec sleep 600"), {}, true);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_FALSE(process);
+  EXPECT_THAT(process.error().message(), HasSubstr("a worker cannot be watched"));
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+}
+
+TEST(WorkerPoolTest, AWorkerThatDoesNotComeInTimeIsEndedAndSaidWithItsLastLine) {
+  auto pool = WorkerPool::start({.spec = {},
+                                 .options = "{}",
+                                 .command = shell("echo stuck in an import >&2; exec sleep 600"),
+                                 .bridge = {},
+                                 .max_message_bytes = 1 << 20,
+                                 .start_patience = 1s});
+  ASSERT_TRUE(pool) << pool.error().message();
+  const auto lease = (*pool)->hub().lease(1, 60s);
+  ASSERT_FALSE(lease);
+  EXPECT_EQ(lease.error().message(), "it did not come within 1 s: stuck in an import");
+}
+
 TEST(BridgeEnvTest, AnEnvironmentDescribesItselfByWhatPythonMakes) {
   const EnvSpec spec = factory_of("python:toy_envs:Everything", in_tests({{"colour", "9"}}))->spec();
   std::vector<std::string> names;
@@ -190,7 +250,8 @@ TEST_P(BridgeFaultTest, CostsRowsAndNotTheRun) {
     EXPECT_THAT(pool->why_lost(0), HasSubstr("ValueError: the line broke"));
   } else {
     EXPECT_THAT(pool.lost(), Each(1));
-    EXPECT_THAT(pool->why_lost(1), HasSubstr(fault == "kill" ? "has ended" : "gave no answer to STEP in 2.0 s"));
+    EXPECT_THAT(pool->why_lost(1),
+                HasSubstr(fault == "kill" ? "was ended by signal 9" : "gave no answer to STEP in 2.0 s"));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - before, 40s);
   const std::int64_t lost = pool->counters().lost;
@@ -202,12 +263,14 @@ INSTANTIATE_TEST_SUITE_P(Faults, BridgeFaultTest, ::testing::Values("raise", "ki
 
 TEST(BridgeEnvTest, WorkersThatTheUserStartsFindTheSimulator) {
   const ScratchFolder folder;
-  EnvOptions options = in_tests();
+  EnvOptions options = in_tests({{"at", "7"}});
   options.bridge.bind = "ipc://" + (folder / "sim.sock");
   options.bridge.workers = 0;
   const auto worker = [&](const std::string& env) {
     auto started = WorkerProcess::start(*worker_command(options.bridge),
-                                        {"--connect", options.bridge.bind, "--env", env, "--name", "mine"}, true);
+                                        {"--connect", options.bridge.bind, "--env", env, "--name", "mine", "--options",
+                                         env == kLine ? R"({"at": 7})" : "{}"},
+                                        true);
     EXPECT_TRUE(started);
     return std::move(*started);
   };
@@ -217,8 +280,7 @@ TEST(BridgeEnvTest, WorkersThatTheUserStartsFindTheSimulator) {
   pool.step(0);
   EXPECT_THAT(pool.lost(), Each(0));
   auto other = worker("python:toy_envs:Everything");
-  std::optional<WorkerProcess::End> end;
-  for (int i = 0; i < 400 && !(end = other.poll_end()); ++i) std::this_thread::sleep_for(50ms);
+  const auto end = end_of(other);
   ASSERT_TRUE(end);
   EXPECT_TRUE(end->is_said);
   EXPECT_THAT(end->why, HasSubstr("refuses this worker: it has python:toy_envs:Everything, the simulator steps"));
