@@ -5,12 +5,15 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 
 namespace troupe::env {
 
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kMostAbove = 6;  // build/release/tests/env/bridge of the source tree
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -19,12 +22,13 @@ std::string variable(const char* name) {
 
 Result<std::string> package_folder() {
   const std::string given = variable("TROUPE_PYTHON_FOLDER");
-  const auto holds = [](const fs::path& folder) { return fs::exists(folder / "troupe_env" / "__main__.py"); };
-  if (!given.empty() && holds(given)) return given;
   std::error_code ignored;  // the error below says it
+  const auto holds = [&](const fs::path& folder) { return fs::exists(folder / "troupe_env" / "__main__.py", ignored); };
+  if (!given.empty() && holds(given)) return given;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
   if (given.empty()) {
-    for (fs::path above = program.parent_path(); above.has_relative_path(); above = above.parent_path()) {
+    fs::path above = program.parent_path();
+    for (int i = 0; i < kMostAbove && above.has_relative_path(); ++i, above = above.parent_path()) {
       for (const char* place : {"share/troupe/python", "python"}) {
         if (holds(above / place)) return (above / place).string();
       }
@@ -39,15 +43,18 @@ Result<std::string> package_folder() {
 }  // namespace
 
 Result<WorkerCommand> worker_command(const configs::BridgeConfig& bridge) {
+  TROUPE_ASSIGN(const std::string package, package_folder());
   WorkerCommand command{.words = bridge.command, .variables = {}};
   if (!bridge.command.empty() && !bridge.python.empty())
     return invalid_argument("env.bridge has command and python; the command names its own interpreter: remove one");
   if (command.words.empty()) {
     const std::string named = variable("TROUPE_PYTHON");
-    command.words = {!bridge.python.empty() ? bridge.python : !named.empty() ? named : "python3", "-m", "troupe_env"};
+    command.words = {!bridge.python.empty() ? bridge.python
+                     : !named.empty()       ? named
+                                            : "python3",
+                     package + "/troupe_env"};
   }
-  std::vector<std::string> path;
-  TROUPE_ASSIGN(path.emplace_back(), package_folder());
+  std::vector<std::string> path{package};
   path.insert(path.end(), bridge.path.begin(), bridge.path.end());
   if (const std::string own = variable("PYTHONPATH"); !own.empty()) path.push_back(own);
   command.variables["PYTHONPATH"] = fmt::format("{}", fmt::join(path, ":"));

@@ -15,9 +15,10 @@ struct WorkerCommand {
   std::map<std::string, std::string> variables;
 };
 
-/// env.bridge.command, or the interpreter with -m troupe_env; PYTHONPATH leads to the package troupe_env, then to
-/// env.bridge.path. The package is looked for beside the program: share/troupe/python of the folder above its own, or
-/// python/ of a folder above it, as in the source tree; the variable TROUPE_PYTHON_FOLDER names another place. Errors:
+/// env.bridge.command, or the interpreter with the folder of the package troupe_env, so that nothing of the working
+/// folder is run; PYTHONPATH leads to the package, then to env.bridge.path. The package is looked for in
+/// share/troupe/python and python of the six folders above the program; the variable TROUPE_PYTHON_FOLDER names
+/// another place. Errors:
 /// invalid_argument (command and python), not_found (no package).
 Result<WorkerCommand> worker_command(const configs::BridgeConfig& bridge);
 

@@ -9,7 +9,7 @@ MOST_CHANNELS = 16
 UNBOUNDED = 3.4e38  # what environments write for "no bound" in f32
 
 
-def _number(value):
+def number(value):
     """As the description's JSON has it: infinite numbers are words."""
     value = float(value)
     if np.isnan(value):
@@ -42,6 +42,7 @@ class Field:
         if hasattr(space, "nvec") or self._is_choice(space):
             counts = np.asarray(getattr(space, "nvec", getattr(space, "n", None))).ravel()
             self._starts = np.asarray(getattr(space, "start", 0)).ravel()
+            self._counts = counts
             self._offsets = np.concatenate([[0], np.cumsum(counts)[:-1]])
             self.dtype, self.shape, self.low, self.high = dtype, (int(counts.sum()),), 0.0, 1.0
             return
@@ -58,6 +59,9 @@ class Field:
             return
         self.dtype = np.dtype(np.float32) if np.dtype(space.dtype).itemsize < 4 else dtype
         self.shape = (int(np.prod(space.shape)),)
+        if self.shape[0] == 0:
+            raise Said(f"the observation '{self.name}' is an array of shape {tuple(space.shape)}, without a number; wrap "
+                       "the environment")
         self.low = float(np.min(space.low)) if hasattr(space, "low") else 0.0
         self.high = float(np.max(space.high)) if hasattr(space, "high") else 1.0
 
@@ -71,8 +75,12 @@ class Field:
         for key in self.path:
             value = value[int(key) if isinstance(value, (tuple, list)) else key]
         if self._offsets is not None:
+            chosen = np.asarray(value).ravel() - self._starts
+            if chosen.shape != self._counts.shape or np.any(chosen < 0) or np.any(chosen >= self._counts):
+                raise ValueError(f"the observation '{self.name}' is {np.asarray(value).tolist()}; its space has "
+                                 f"{self._counts.tolist()} choices from {self._starts.tolist()} on")
             out[...] = 0
-            out[self._offsets + (np.asarray(value).ravel() - self._starts)] = 1
+            out[self._offsets + chosen] = 1
         elif self._layout == "chw":
             out[...] = np.moveaxis(np.asarray(value), 0, -1)
         else:
@@ -80,8 +88,8 @@ class Field:
 
     def description(self):
         kind = {"uint8": "u8", "float32": "f32", "float64": "f64"}[self.dtype.name]
-        return {"name": self.name, "dtype": kind, "shape": list(self.shape), "low": _number(self.low),
-                "high": _number(self.high), "unit": ""}
+        return {"name": self.name, "dtype": kind, "shape": list(self.shape), "low": number(self.low),
+                "high": number(self.high), "unit": ""}
 
 
 def fields_of(space, dtype=np.float32):
@@ -125,6 +133,8 @@ class Actions:
         self.low = np.asarray(space.low, np.float32).ravel().tolist()
         self.high = np.asarray(space.high, np.float32).ravel().tolist()
         self.size = len(self.low)
+        if self.size == 0:
+            raise Said(f"its action is a Box of shape {tuple(space.shape)}, without a number; wrap the environment")
 
     def to_env(self, action):
         """Of one row, f32 [size]."""
@@ -140,5 +150,5 @@ class Actions:
         return ((low + high) / 2).astype(np.float32)
 
     def description(self):
-        return {"choices": self.choices, "size": self.size, "low": [_number(x) for x in self.low],
-                "high": [_number(x) for x in self.high], "unit": ""}
+        return {"choices": self.choices, "size": self.size, "low": [number(x) for x in self.low],
+                "high": [number(x) for x in self.high], "unit": ""}

@@ -1,15 +1,18 @@
 """Environments of one kind in one process: what a worker steps, and what describes itself."""
 import json
+import sys
 
 import numpy as np
 
 from . import adapters
-from .fields import Actions, fields_of
+from .fields import Actions, fields_of, number
 from .said import Said, one_line, what_failed
 
 SUCCESS_KEYS = ("is_success", "success")
 # settings of Troupe's own among env.options; all others are the environment's keyword arguments
 OWN_OPTIONS = ("obs_dtype", "success")
+# whatever an environment raises: one that ends the program by sys.exit() has failed as well
+FAILURES = (Exception, SystemExit)
 
 
 def read_options(text):
@@ -33,6 +36,7 @@ class Kind:
         self.env_id = env_id
         self.keywords, own = read_options(options)
         self.success_key = own.get("success")
+        self._said_unseen = False
         first = self.make()
         self._first = first
         self.fields = fields_of(first.observation_space, {"f32": "f4", "f64": "f8"}[own.get("obs_dtype", "f32")])
@@ -47,6 +51,13 @@ class Kind:
             if "argument" in str(error):
                 raise Said(f"{self.env_id} with env.options {self.keywords}: {one_line(error)}") from error
             raise
+
+    def say_unseen(self):
+        """Once: an episode went by without a word on success."""
+        if not self._said_unseen:
+            print(f"{self.env_id}: a whole episode's info had no '{self.success_key}'; success counts as 0 there "
+                  "(env.options.success names the key)", file=sys.stderr, flush=True)
+        self._said_unseen = True
 
     def take(self):
         """An instance: the one that told what the kind is, or a new one."""
@@ -82,9 +93,9 @@ class Kind:
                 "has_success": self.success_key is not None,
                 "observes_on_demand": False,
                 "max_steps": int(getattr(env, "max_steps", 0) or 0),
-                "control_hz": 1 / float(dt) if dt else 0.0,
+                "control_hz": 1 / float(dt) if dt and np.isfinite(dt) else 0.0,
                 "frame_skip": 1,
-                "reward_threshold": "nan" if threshold is None else float(threshold),
+                "reward_threshold": "nan" if threshold is None else number(threshold),
                 "cameras": ["render"] if getattr(env, "render_mode", None) == "rgb_array" else []}
 
 
@@ -93,7 +104,15 @@ class Rows:
 
     def __init__(self, kind, count):
         self.kind = kind
-        self.envs = [kind.take() for _ in range(count)]
+        self.envs = []
+        # per row, of the episode: None, no step yet; else whether info has told success
+        self._told = [None] * count
+        try:
+            while len(self.envs) < count:
+                self.envs.append(kind.take())
+        except BaseException:
+            self.close()
+            raise
 
     def _observations(self, count):
         return {field.name: np.zeros((count, *field.shape), field.dtype) for field in self.kind.fields}
@@ -105,10 +124,11 @@ class Rows:
     def _lose(self, row, error, errors):
         env, self.envs[row] = self.envs[row], None
         errors.append([row, what_failed(error)])
+        self._told[row] = None
         try:
             if env is not None and hasattr(env, "close"):
                 env.close()
-        except Exception:  # noqa: BLE001 - it is thrown away
+        except FAILURES:  # noqa: BLE001 - it is thrown away
             pass
 
     def reset(self, rows, seeds):
@@ -120,7 +140,10 @@ class Rows:
                     self.envs[row] = self.kind.make()
                 observation = self.envs[row].reset(seed=seed & 0x7FFFFFFF)[0]
                 self._observe(out, at, observation)
-            except Exception as error:  # noqa: BLE001 - whatever an environment raises
+                if self._told[row] is False:
+                    self.kind.say_unseen()
+                self._told[row] = None
+            except FAILURES as error:
                 self._lose(row, error, errors)
         return {"obs": out, "errors": errors}
 
@@ -139,9 +162,10 @@ class Rows:
                 self._observe(out, at, observation)
                 if kind.success_key is not None:
                     success[at] = bool(info.get(kind.success_key, False))
+                    self._told[row] = bool(self._told[row]) or kind.success_key in info
                 for column, name in enumerate(kind.info):
-                    info_values[at, column] = info.get(name, 0)
-            except Exception as error:  # noqa: BLE001 - whatever an environment raises
+                    info_values[at, column] = info.get(name, np.nan)
+            except FAILURES as error:
                 self._lose(row, error, errors)
         return {"obs": out, "reward": rewards, "terminated": terminated, "truncated": truncated, "success": success,
                 "info": info_values, "errors": errors}
@@ -158,5 +182,5 @@ class Rows:
             try:
                 if env is not None and hasattr(env, "close"):
                     env.close()
-            except Exception:  # noqa: BLE001 - it is thrown away
+            except FAILURES:  # noqa: BLE001 - it is thrown away
                 pass

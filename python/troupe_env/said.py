@@ -3,14 +3,25 @@ import re
 import sys
 
 
+MOST_BYTES = 2048
+
+
 class Said(Exception):
     """What a user has to do, in one sentence."""
 
 
+def sendable(text, most=MOST_BYTES):
+    """The text as it can be sent: valid UTF-8 of at most `most` bytes."""
+    return text.encode("utf-8", "replace")[:max(most, 0)].decode("utf-8", "ignore")
+
+
 def one_line(error):
-    """The text of an exception as one line."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(str(error).split()))
-    return text or type(error).__name__
+    """The text of an exception as one line that can be sent."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a class whose text cannot be made
+        text = ""
+    return sendable(re.sub(r"\x1b\[[0-9;]*m", "", " ".join(text.split()))) or type(error).__name__
 
 
 def what_failed(error):
@@ -20,8 +31,8 @@ def what_failed(error):
         last = error.__traceback__
         while last.tb_next is not None:
             last = last.tb_next
-        place = f" ({last.tb_frame.f_code.co_filename}:{last.tb_lineno})"
-    return f"{type(error).__name__}: {one_line(error)}{place}"
+        place = sendable(f" ({last.tb_frame.f_code.co_filename}:{last.tb_lineno})", MOST_BYTES // 2)
+    return sendable(f"{type(error).__name__}: {one_line(error)}", MOST_BYTES - len(place.encode())) + place
 
 
 def missing(package, needed_by, pip=None):

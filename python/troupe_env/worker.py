@@ -1,5 +1,4 @@
 """A worker: connects to the hub of a simulator, says what it has, and steps the environments that it is leased."""
-import ctypes
 import os
 import signal
 import threading
@@ -8,14 +7,15 @@ import time
 import zmq
 
 from . import wire
-from .host import Rows
-from .said import what_failed
+from .host import FAILURES, Rows
+from .said import Said, one_line, what_failed
 
 FEATURES = ["render"]
 BEAT_SECONDS = 1.0
 HUB_SILENCE_SECONDS = 10.0
+# that a worker which a simulator started looks for it
+HUB_ABSENCE_SECONDS = 30.0
 LONGEST_BACK_OFF_SECONDS = 30.0
-PR_SET_PDEATHSIG = 1
 
 
 def host_id():
@@ -27,33 +27,29 @@ def host_id():
         return ""
 
 
-def die_with(parent):
-    """Ends this process with the one that started it, also while it is deep inside a simulator. Behind a command of the
-    user's own that is the command."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    try:
-        os.kill(parent, 0)
-    except ProcessLookupError:
-        os._exit(1)  # it ended before
-
-
 class Refused(Exception):
     """The hub does not take this worker."""
 
 
 class Beats:
-    """The second thread: tells the hub that this process lives and how far it is, and notices when the hub does not."""
+    """The second thread: tells the hub that this process lives and how far it is, and notices when the hub does not.
+    A simulator that holds the interpreter's lock holds this thread as well: such a time is not the hub's silence."""
 
     def __init__(self, context, endpoint):
         self._context, self._endpoint = context, endpoint
         self.session, self.progress = 0, 0
-        self.heard = time.monotonic()
+        self._silence = 0.0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def hub_is_silent(self):
-        return time.monotonic() - self.heard > HUB_SILENCE_SECONDS
+        return self._silence > HUB_SILENCE_SECONDS
+
+    def begin(self, session):
+        """0: none."""
+        self._silence = 0.0
+        self.session = session
 
     def stop(self):
         self._over.set()
@@ -62,11 +58,12 @@ class Beats:
     def _run(self):
         socket = connect(self._context, self._endpoint)
         while not self._over.wait(BEAT_SECONDS):
-            if self.session and socket.poll(0, zmq.POLLOUT):
-                socket.send_multipart(wire.pack("PING", self.session, 0, {"progress": self.progress}))
+            self._silence += BEAT_SECONDS  # however late this is
             while socket.poll(0):
                 socket.recv_multipart()
-                self.heard = time.monotonic()
+                self._silence = 0.0
+            if self.session and socket.poll(0, zmq.POLLOUT):
+                socket.send_multipart(wire.pack("PING", self.session, 0, {"progress": self.progress}))
         socket.close()
 
 
@@ -101,15 +98,19 @@ class Worker:
         self._stopping = True
 
     def run(self):
-        """Serves until it is told to end. Raises Refused."""
-        back_off = 0.5
+        """Serves until it is told to end. Raises Refused, and Said where the simulator that started it is not found."""
+        back_off, seen = 0.5, time.monotonic()
         while not self._stopping:
             socket = connect(self._context, self._endpoint)
             try:
                 if self._join(socket, back_off):
                     back_off = 0.5
                     self._serve(socket)
-                    self._stopping |= self._lasts == "simulator" and self._beats.hub_is_silent()
+                    seen = time.monotonic()
+                    if self._lasts == "simulator" and self._beats.hub_is_silent():
+                        raise Said(f"the simulator at {self._endpoint} has been silent for {HUB_SILENCE_SECONDS:.0f} s")
+                elif self._lasts == "simulator" and time.monotonic() - seen > HUB_ABSENCE_SECONDS:
+                    raise Said(f"there was no simulator at {self._endpoint} for {HUB_ABSENCE_SECONDS:.0f} s")
                 else:
                     back_off = min(2 * back_off, LONGEST_BACK_OFF_SECONDS)
             except zmq.Again:
@@ -131,8 +132,8 @@ class Worker:
             raise Refused(body.get("reason", "no reason given"))
         if kind != "WELCOME":
             return False
-        self._session = self._beats.session = session
-        self._beats.heard = time.monotonic()
+        self._session = session
+        self._beats.begin(session)
         return True
 
     def _leave(self, socket):
@@ -142,7 +143,7 @@ class Worker:
                 socket.send_multipart(wire.pack("BYE", self._session, 0, {"reason": "stopped"}))
             except zmq.Again:
                 pass
-        self._session = self._beats.session = 0
+        self._session = self._beats.session = 0  # the silence that was stays to be read
         for rows in self._leases.values():
             rows.close()
         self._leases.clear()
@@ -155,7 +156,7 @@ class Worker:
             except zmq.Again:
                 continue  # nothing came for a while
             except wire.Malformed as error:
-                socket.send_multipart(wire.pack("ERR", self._session, 0, {"text": str(error), "fatal": False}))
+                socket.send_multipart(wire.pack("ERR", self._session, 0, {"text": one_line(error), "fatal": False}))
                 continue
             if session != self._session:
                 continue
@@ -192,6 +193,6 @@ class Worker:
                 return "RESULT", {"rgb": rows.render(body["row"], body["width"], body["height"])}
             if kind == "PONG":
                 return None, None
-        except Exception as error:  # noqa: BLE001 - whatever an environment raises
+        except FAILURES as error:
             return "ERR", {"text": what_failed(error), "fatal": False}
         return "ERR", {"text": f"there is no message '{kind}'", "fatal": False}

@@ -1,6 +1,7 @@
 """Environments in Gymnasium's form, without Gymnasium, for tests of the bridge."""
 import os
 import signal
+import sys
 import time
 
 import numpy as np
@@ -79,6 +80,35 @@ class Everything:
         return {"arm": {"joints": np.array([[1, 2], [3, action]], np.float64)}, "mode": 1 + self._step % 3,
                 "camera": np.full((4, 6, 3), self._seed % 256, np.uint8), "channels_first": picture,
                 "bytes": np.arange(5, dtype=np.uint8)}
+
+
+class Wild:
+    """Does what no environment should: at a step, `how` says what."""
+    made = closed = 0
+
+    def __init__(self, how="", most=1 << 30):
+        self.observation_space, self.action_space = Dict({"mode": Discrete(3)}), Box(-1, 1, (1,))
+        self._how, self._step = how, 0
+        if Wild.made >= most:
+            sys.exit("no more of them")
+        Wild.made += 1
+
+    def reset(self, seed=None):
+        self._step = 0
+        return {"mode": 0}, {}
+
+    def step(self, action):
+        self._step += 1
+        wild = self._step == 2
+        if wild and self._how == "exit":
+            sys.exit(3)
+        if wild and self._how == "text":
+            raise ValueError("\ud800" + "é" * 5000)
+        info = {} if wild and self._how == "info" else {"distance": 1.0}
+        return {"mode": 3 if wild and self._how == "choice" else 2}, 0.0, False, False, info
+
+    def close(self):
+        Wild.closed += 1
 
 
 class OldForm(Line):

@@ -1,16 +1,24 @@
 """The package python/troupe_env by itself: PYTHONPATH=.deps/clients python3 tests/python/troupe_env_test.py"""
+import contextlib
+import ctypes
+import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/python")]
 import numpy as np  # noqa: E402
-from troupe_env import wire  # noqa: E402
+import toy_envs  # noqa: E402
+import zmq  # noqa: E402
+from troupe_env import wire, worker  # noqa: E402
 from troupe_env.fields import Actions, fields_of  # noqa: E402
 from troupe_env.host import Kind, Rows, read_options  # noqa: E402
 from troupe_env.said import Said  # noqa: E402
@@ -58,6 +66,9 @@ class FieldsTest(unittest.TestCase):
                 fields_of(space)
         with self.assertRaisesRegex(Said, "one name"):
             fields_of(Dict({"a.b": Box(0, 1, (1,)), "a": Dict({"b": Box(0, 1, (1,))})}))
+        for empty in (lambda: fields_of(Box(0, 1, (0,))), lambda: Actions(Box(0, 1, (0,)))):
+            with self.assertRaisesRegex(Said, r"of shape \(0,\), without a number"):
+                empty()
         with self.assertRaisesRegex(Said, "action"):
             Actions(Box(0, 3, (2,), np.int64))
 
@@ -99,6 +110,35 @@ class RowsTest(unittest.TestCase):
             self.assertEqual(rows.reset(np.array([0]), np.array([3], np.uint64))["errors"], [])
             self.assertEqual(rows.step(np.arange(2), action)["errors"], [])
 
+    def wild(self, **options):
+        rows = Rows(Kind("python:toy_envs:Wild", json.dumps(options)), 2)
+        rows.reset(np.arange(2), np.zeros(2, np.uint64))
+        action = np.zeros((2, 1), np.float32)
+        self.assertEqual(rows.step(np.arange(2), action)["errors"], [])
+        return rows, rows.step(np.arange(2), action)
+
+    def test_an_exit_a_choice_out_of_range_and_an_endless_text_cost_the_row(self):
+        for how, why in (("exit", "SystemExit: 3"), ("choice", "'mode' is 3; its space has .3. choices from .0. on"),
+                         ("text", r"ValueError: .é+ \(.*toy_envs.py:\d+\)$")):
+            errors = self.wild(how=how)[1]["errors"]
+            self.assertEqual([row for row, _ in errors], [0, 1])
+            self.assertRegex(errors[0][1], why)
+            self.assertLessEqual(len(errors[0][1].encode()), 2048)
+
+    def test_numbers_that_info_lacks_are_nan_and_success_that_nobody_tells_is_said_once(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            rows, out = self.wild(how="info", success="solved")
+            self.assertTrue(np.isnan(out["info"]).all())
+            for _ in range(2):
+                rows.reset(np.arange(2), np.zeros(2, np.uint64))
+        self.assertEqual(said.getvalue().count("no 'solved'"), 1)
+
+    def test_a_lease_that_cannot_be_made_closes_what_it_had_made(self):
+        toy_envs.Wild.made = toy_envs.Wild.closed = 0
+        with self.assertRaises(SystemExit):
+            Rows(Kind("python:toy_envs:Wild", '{"most": 2}'), 3)
+        self.assertEqual(toy_envs.Wild.closed, 2)
+
     def test_ends_and_everything_else_are_told(self):
         rows = Rows(Kind("python:toy_envs:Everything", '{"colour": "9"}'), 1)
         rows.reset(np.arange(1), np.array([5], np.uint64))
@@ -117,11 +157,69 @@ class RowsTest(unittest.TestCase):
             read_options('{"obs_dtype": "f16"}')
 
 
+class BeatsTest(unittest.TestCase):
+    def test_a_call_that_holds_the_interpreter_is_no_silence_of_the_hub(self):
+        with mock.patch.multiple(worker, BEAT_SECONDS=0.05, HUB_SILENCE_SECONDS=0.5):
+            context = zmq.Context()
+            hub = context.socket(zmq.ROUTER)
+            hub.setsockopt(zmq.LINGER, 0)
+            endpoint = f"tcp://127.0.0.1:{hub.bind_to_random_port('tcp://127.0.0.1')}"
+            beats = worker.Beats(context, endpoint)
+            beats.begin(1)
+
+            def serve(count):
+                for _ in range(count):
+                    self.assertTrue(hub.poll(20_000))
+                    hub.send_multipart(hub.recv_multipart())
+
+            serve(1)
+            answering = threading.Thread(target=serve, args=(3,))
+            answering.start()
+            ctypes.PyDLL(None).usleep(900_000)
+            self.assertFalse(beats.hub_is_silent())
+            answering.join()
+            end = time.monotonic() + 20
+            while not beats.hub_is_silent() and time.monotonic() < end:
+                if hub.poll(50):
+                    hub.recv_multipart()
+            self.assertTrue(beats.hub_is_silent())
+            beats.stop()
+            hub.close()
+            context.term()
+
+
 class ProgramTest(unittest.TestCase):
-    def run_program(self, *words, path=(ROOT / "python", ROOT / "tests/python", ROOT / ".deps/clients")):
-        env = dict(os.environ, PYTHONPATH=":".join(str(one) for one in path))
-        return subprocess.run([sys.executable, "-B", "-m", "troupe_env", *words], env=env, capture_output=True, text=True,
-                              timeout=60)
+    def run_program(self, *words, path=(ROOT / "python", ROOT / "tests/python", ROOT / ".deps/clients"),
+                    started=("-m", "troupe_env"), cwd=None, **variables):
+        env = dict(os.environ, PYTHONPATH=":".join(str(one) for one in path), **variables)
+        return subprocess.run([sys.executable, "-B", *started, *words], env=env, capture_output=True, text=True,
+                              timeout=60, cwd=cwd)
+
+    def test_modules_of_the_working_folder_come_last_and_for_a_class_of_ones_own_alone(self):
+        folders = (("-m", "troupe_env"), (str(ROOT / "python/troupe_env"),))
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("argparse", "msgpack", "numpy", "zmq", "toy_envs", "gymnasium"):
+                pathlib.Path(folder, name + ".py").write_text("raise RuntimeError('of the working folder')\n")
+            pathlib.Path(folder, "mine.py").write_text("from toy_envs import Line\n")
+            for started in folders:
+                done = self.run_program("--describe", "python:mine:Line", started=started, cwd=folder)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                done = self.run_program("--describe", "gymnasium:mine:Nothing-v0", started=started, cwd=folder)
+                self.assertRegex(done.stderr, "needs the Python package (gymnasium|mine)")
+
+    def test_an_orphan_says_why_it_ends(self):
+        gone = subprocess.Popen([sys.executable, "-c", ""])
+        gone.wait()
+        done = self.run_program("--describe", "python:toy_envs:Line", TROUPE_PARENT_PID=str(gone.pid))
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, f"the process {gone.pid} that started this worker is not there")
+
+    def test_a_started_worker_that_finds_no_simulator_says_so_and_ends(self):
+        with mock.patch.multiple(worker, HUB_ABSENCE_SECONDS=0.2), tempfile.TemporaryDirectory() as folder:
+            kind = Kind("python:toy_envs:Line", "{}")
+            lonely = worker.Worker(kind, f"ipc://{folder}/nobody", "w0", "{}", "{}", "simulator")
+            with self.assertRaisesRegex(Said, "there was no simulator at ipc:"):
+                lonely.run()
 
     def test_a_description_is_the_only_output(self):
         done = self.run_program("--describe", "python:toy_envs:Line")
@@ -132,8 +230,9 @@ class ProgramTest(unittest.TestCase):
 
     def test_what_is_missing_is_one_sentence_with_its_command(self):
         for words, sentence in (
-                (("gymnasium:LunarLander-v3",), r"gymnasium:LunarLander-v3 needs the Python package gymnasium; install it "
-                 r"with: \S+ -m pip install gymnasium \(env.bridge.python, or the variable TROUPE_PYTHON, names another Python\)\n"),
+                (("gymnasium:no_such_module:Nothing-v3",), r"gymnasium:no_such_module:Nothing-v3 needs the Python package "
+                 r"(\w+); install it with: \S+ -m pip install \1 "
+                 r"\(env.bridge.python, or the variable TROUPE_PYTHON, names another Python\)\n"),
                 (("python:no_such_module:Line",), "there is no module 'no_such_module' on Python's path; put the folder "
                  "that holds it into env.bridge.path\n"),
                 (("python:toy_envs:Lime",), "has no 'Lime'\n"),
