@@ -8,9 +8,10 @@ namespace {
 
 /// One that ends in '*' is a prefix.
 constexpr std::string_view kRefused[] = {
-    "LD_*",        "GLIBC_*",     "GCONV_PATH",  "GETCONF_DIR", "LOCPATH",      "NLSPATH", "RESOLV_*",
-    "RES_OPTIONS", "HOSTALIASES", "LOCALDOMAIN", "NIS_PATH",    "MALLOC_TRACE", "TZDIR",   "BASH_ENV",
-    "ENV",         "IFS",         "PYTHON*",     "PERL*",       "PATH",         "HOME",    "TROUPE_PARENT_PID"};
+    "LD_*",          "GLIBC_*",     "GCONV_PATH",  "GETCONF_DIR", "LOCPATH",      "NLSPATH", "RESOLV_*",
+    "RES_OPTIONS",   "HOSTALIASES", "LOCALDOMAIN", "NIS_PATH",    "MALLOC_TRACE", "TZDIR",   "BASH_ENV",
+    "ENV",           "IFS",         "PYTHON*",     "PERL*",       "PATH",         "HOME",    "TROUPE_PARENT_PID",
+    "TROUPE_PYTHON*"};
 
 }  // namespace
 
