@@ -1,6 +1,7 @@
 #include "actors/evaluator_factory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "actors/learner_factory.h"
 #include "workers/evaluator/evaluator_role.h"
@@ -18,6 +19,9 @@ Result<std::unique_ptr<Role>> make_evaluator(const RoleContext& context, const A
                              .agent = std::move(agent),
                              .weights = std::move(weights),
                              .folder = context.runtime_dir};
+  // the simulator's address and the workers that come to it are the simulator's
+  auto& bridge = setup.config.env.bridge;
+  if (!std::exchange(bridge.bind, "").empty()) bridge.workers = std::max<std::int64_t>(1, bridge.workers);
   for (const PlannedActor& actor : context.plan.actors) {
     if (actor.name == identity.actor) setup.threads = std::max<std::int64_t>(1, static_cast<std::int64_t>(actor.cpus));
   }

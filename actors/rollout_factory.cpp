@@ -19,18 +19,39 @@ namespace {
 
 std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& identity, const EnvFactory& envs) {
   if (context.config.env.threads > 0) return context.config.env.threads;
-  // one that waits for each worker; with more of them blocks would be cut into more questions than there are workers
-  if (envs.waits_for_others()) return std::max<std::int64_t>(1, context.config.env.bridge.workers);
+  // one that waits for each worker; with more of them blocks would be cut into more questions than there are workers.
+  // How many the user starts is not known: blocks are asked for at the same time, at least.
+  if (envs.waits_for_others()) {
+    const std::int64_t workers = context.config.env.bridge.workers;
+    return std::max<std::int64_t>(1, workers > 0 ? workers : rl_shape(context.config).blocks);
+  }
   for (const PlannedActor& actor : context.plan.actors) {
     if (actor.name == identity.actor) return std::max<std::int64_t>(1, static_cast<std::int64_t>(actor.cpus));
   }
   return 1;  // scaled up after this process's plan was written
 }
 
+/// Workers that the user starts find one simulator at an address.
+Result<void> check_bind(const RoleContext& context, const ActorIdentity& identity) {
+  const std::string& bind = context.config.env.bridge.bind;
+  const auto& actors = context.plan.actors;
+  const auto own =
+      std::find_if(actors.begin(), actors.end(), [&](const auto& one) { return one.name == identity.actor; });
+  if (bind.empty() || own == actors.end()) return {};
+  const auto here = std::count_if(actors.begin(), actors.end(),
+                                  [&](const auto& one) { return one.role == own->role && one.node == own->node; });
+  if (here <= 1) return {};
+  return invalid_argument(
+      fmt::format("env.bridge.bind is {}, and {} simulators are planned on this machine; each wants "
+                  "an address of its own: let cluster.component_placement give env one process",
+                  bind, here));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
+  TROUPE_TRY(check_bind(context, identity));
   TROUPE_ASSIGN(const auto factory, make_env_factory(job.env, context.env_spec));
   TROUPE_TRY(check_same_spec(factory->spec(), context.env_spec, "the run's " + std::string(kEnvSpecFile)));
   const RlShape shape = rl_shape(job);
