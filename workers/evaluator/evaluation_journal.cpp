@@ -14,12 +14,15 @@
 #include "base/durable_file.h"
 #include "base/file_io.h"
 #include "base/log.h"
+#include "configs/number_fields.h"
 
 namespace troupe::workers {
 
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kForgone = "a process that ends in this evaluation takes its episodes with it";
 
 /// A return may be no number, which JSON has as null.
 double number_of(const json& line, const char* key) {
@@ -28,13 +31,13 @@ double number_of(const json& line, const char* key) {
 }
 
 EvaluationEpisode episode_of(const json& line) {
-  EvaluationEpisode episode{.seed = line.at("end").get<std::int64_t>()};
+  EvaluationEpisode episode{.seed = whole_field(line.at("end"))};
   if (line.contains("lost")) {
     episode.lost = line.at("lost").get<std::string>();
     return episode;
   }
   episode.total_return = number_of(line, "return");
-  episode.length = line.at("length").get<std::int64_t>();
+  episode.length = whole_field(line.at("length"));
   episode.success_once = line.at("success_once").get<bool>();
   episode.success_at_end = line.at("success_at_end").get<bool>();
   return episode;
@@ -56,13 +59,13 @@ Told read_lines(const std::string& text) {
   for (std::string each; std::getline(lines, each);) {
     const json line = json::parse(each);
     if (line.contains("evaluation")) {
-      told.fence = line.at("fence").get<std::uint64_t>();
-      told.version = line.at("evaluation").get<std::int64_t>();
+      told.fence = static_cast<std::uint64_t>(whole_field(line.at("fence")));
+      told.version = whole_field(line.at("evaluation"));
       told.under_way.begun_at = line.at("wall").get<double>();
     } else if (line.contains("start")) {
       ++told.under_way.starts;
     } else if (line.contains("begin")) {
-      begun[line.at("begin").get<std::int64_t>()] = line.at("repeats").get<bool>();
+      begun[whole_field(line.at("begin"))] = line.at("repeats").get<bool>();
     } else if (line.contains("end")) {
       told.under_way.ended.push_back(episode_of(line));
       begun.erase(told.under_way.ended.back().seed);
@@ -91,7 +94,7 @@ Result<std::optional<EvaluationUnderWay>> EvaluationJournal::recover() {
   Told told;
   try {
     told = read_lines(text);
-  } catch (const json::exception& e) {
+  } catch (const std::exception& e) {
     return Error{Errc::data_loss, fmt::format("{}: {}", journal_path(), e.what())};
   }
   if (told.version < 0) return std::optional<EvaluationUnderWay>{};
@@ -113,7 +116,7 @@ void EvaluationJournal::begin(const PublishedWeights& weights, double wall) {
     std::filesystem::remove(journal_path(), absent);
     return open_journal();
   }();
-  if (!begun) return log::warn("an evaluation that a crash cuts off is lost: {}", begun.error().message());
+  if (!begun) return log::warn("{}: {}", kForgone, begun.error().message());
   note(json{{"evaluation", weights.version}, {"fence", weights.fence}, {"wall", wall}}.dump());
 }
 
@@ -150,7 +153,7 @@ void EvaluationJournal::note(const std::string& line) {
   auto written = file_->append(line + "\n");
   if (written) written = file_->flush();
   if (written) return;
-  log::warn("an evaluation that a crash cuts off is lost: {}", written.error().message());
+  log::warn("{}: {}", kForgone, written.error().message());
   file_->abandon();
   file_.reset();
   // Half a journal would take episodes that have ended for suspects.
@@ -161,31 +164,42 @@ void EvaluationJournal::note(const std::string& line) {
 Result<void> EvaluationJournal::write_weights(const PublishedWeights& weights) const {
   const std::string state = encode(weights.normaliser);
   json head{{"fence", weights.fence}, {"version", weights.version}, {"elements", json::array()}};
-  std::string bytes;
+  std::size_t bytes = state.size();
   for (const at::Tensor& flat : weights.flats) {
     head["elements"].push_back(flat.numel());
-    bytes.append(static_cast<const char*>(flat.const_data_ptr()), flat.nbytes());
+    bytes += flat.nbytes();
   }
-  return write_file_durably(weights_path(), head.dump() + "\n" + bytes + state, 0600);
+  std::string text = head.dump() + "\n";
+  text.reserve(text.size() + bytes);  // weights may be large: there is one copy of them
+  for (const at::Tensor& flat : weights.flats)
+    text.append(static_cast<const char*>(flat.const_data_ptr()), flat.nbytes());
+  return write_file_durably(weights_path(), text += state, 0600);
 }
 
 Result<PublishedWeightsPtr> EvaluationJournal::read_weights(std::uint64_t fence, std::int64_t version) const {
   TROUPE_ASSIGN(const std::string text, read_file(weights_path()));
   const Error damaged(Errc::data_loss, fmt::format("{} is not that of version {}", weights_path(), version));
-  const json head = json::parse(text.substr(0, text.find('\n')), nullptr, /*allow_exceptions=*/false);
   const auto& layouts = stream_.layouts();
-  const bool fits = head.is_object() && head.value("fence", std::uint64_t{0}) == fence &&
-                    head.value("version", std::int64_t{-1}) == version && head.contains("elements") &&
-                    head["elements"].size() == layouts.size();
+  const std::size_t line = std::min(text.find('\n'), text.size());
+  std::vector<std::int64_t> sizes;
+  bool fits = false;
+  try {
+    const json head = json::parse(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(line));
+    sizes = whole_list(head.at("elements"));
+    fits = static_cast<std::uint64_t>(whole_field(head.at("fence"))) == fence &&
+           whole_field(head.at("version")) == version && sizes.size() == layouts.size();
+  } catch (const std::exception& e) {
+    return Error{Errc::data_loss, fmt::format("{}: {}", weights_path(), e.what())};
+  }
   if (!fits) return damaged;
-  std::string_view rest = std::string_view(text).substr(text.find('\n') + 1);
+  std::string_view rest = std::string_view(text).substr(line + 1);
   auto weights = std::make_shared<PublishedWeights>();
   weights->fence = fence;
   weights->version = version;
   for (std::size_t u = 0; u < layouts.size(); ++u) {
-    const auto elements = head["elements"][u].get<std::int64_t>();
+    const std::int64_t elements = sizes[u];
+    if (elements < layouts[u].numel || static_cast<std::size_t>(elements) > rest.size() / sizeof(float)) return damaged;
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
-    if (elements < layouts[u].numel || rest.size() < bytes) return damaged;
     at::Tensor flat = at::empty({elements}, at::kFloat);
     std::memcpy(flat.data_ptr(), rest.data(), bytes);
     rest.remove_prefix(bytes);

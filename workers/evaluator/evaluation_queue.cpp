@@ -16,7 +16,9 @@ void EvaluationQueue::goes_on(std::uint64_t fence, std::int64_t version) {
 
 bool EvaluationQueue::offer(PublishedWeightsPtr weights) {
   if (is_known(*weights)) return true;
-  if (is_busy_ && weights->version != last_version_) return false;
+  const bool went_back = is_busy_ && weights->fence > fence_ && weights->version <= version_;
+  if (is_busy_ && !went_back && weights->version != last_version_) return false;
+  is_void_ = is_void_ || went_back;
   next_ = std::move(weights);
   return true;
 }

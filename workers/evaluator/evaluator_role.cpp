@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/trace.h"
+#include "placement/evaluation_starts.h"
 #include "placement/rl_shape.h"
 #include "workers/inference/agent/episode_runner.h"
 
@@ -39,22 +40,20 @@ EvaluatorRole::EvaluatorRole(Setup setup, IoLoop* loop, Outbox outbox)
       queue_(setup_.config.training.steps * versions_per_step(setup_.config)) {}
 
 EvaluatorRole::~EvaluatorRole() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+  while (!ends_.empty()) ends_.pop_back();  // those that share an arena in reverse order
+}
+
+void EvaluatorRole::stop() {
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-  while (!ends_.empty()) ends_.pop_back();  // those that share an arena in reverse order
 }
 
 void EvaluatorRole::start() {
-  if (setup_.agent.spec().max_steps <= 0) {
-    throw std::runtime_error(
-        fmt::format("{} has no time limit, so that evaluations would not end; set "
-                    "env.max_episode_steps",
-                    setup_.agent.spec().id));
-  }
   recover();
   receiver_ = std::make_unique<WeightReceiver>(setup_.agent.policy, WeightReceiver::Options{}, [this] { arrived(); });
   for (const ChannelOptions& options : setup_.weights) {
@@ -76,9 +75,9 @@ void EvaluatorRole::handle(const std::string&, const Message& message) {
   for (const std::string& producer : peers->gone) receiver_->producer_gone(producer);
 }
 
-bool EvaluatorRole::is_stopping() const {
+bool EvaluatorRole::is_cut_off() const {
   const std::lock_guard lock(mutex_);
-  return is_stopping_;
+  return is_stopping_ || queue_.is_void();
 }
 
 void EvaluatorRole::arrived() {
@@ -106,7 +105,7 @@ void EvaluatorRole::recover() {
 }
 
 void EvaluatorRole::work() {
-  if (under_way_) play(*under_way_);
+  if (under_way_) play(*std::exchange(under_way_, {}));
   for (;;) {
     EvaluationUnderWay next;
     {
@@ -115,7 +114,6 @@ void EvaluatorRole::work() {
       if (is_stopping_) return;
     }
     next.begun_at = system_clock().wall_seconds();
-    journal_.begin(*next.weights, next.begun_at);
     play(next);
   }
 }
@@ -128,7 +126,11 @@ void EvaluatorRole::play(const EvaluationUnderWay& under_way) {
                     .step = weights.version / versions_per_step(setup_.config)};
   outbox_("controller", report);
   const auto episodes = play_episodes(under_way, report.step);
-  if (!episodes) return;  // the role ends, and the next process goes on
+  if (!episodes) {
+    log::info("{}: the evaluation of step {} is cut off", setup_.identity.actor, report.step);
+    const std::lock_guard lock(mutex_);
+    return queue_.ended();
+  }
   report.metrics = evaluation_metrics(*episodes, setup_.agent.spec().has_success);
   report.metrics["time/eval"] = system_clock().wall_seconds() - under_way.begun_at;
   {
@@ -147,14 +149,21 @@ std::optional<std::vector<EvaluationEpisode>> EvaluatorRole::play_episodes(const
   options.suspects = under_way.suspects;
   options.on_begin = [this](std::int64_t seed, bool repeats) { journal_.episode_begins(seed, repeats); };
   options.on_end = [this](const EvaluationEpisode& episode) { journal_.episode_ended(episode); };
-  options.is_cancelled = [this] { return is_stopping(); };
-  if (under_way.starts > kMostStarts) {
+  options.is_cancelled = [this] { return is_cut_off(); };
+  if (under_way.starts > kMostEvaluationStarts) {
     return with_the_rest_lost(under_way.ended, options,
                               fmt::format("{} processes ended while they played", under_way.starts - 1));
   }
-  PublishedWeights weights = *under_way.weights;
-  weights.version = step;  // what the policy's noise level depends on
-  auto played = run_episodes(setup_.agent, setup_.config, weights, options);
+  auto played = [&]() -> Result<std::vector<EvaluationEpisode>> {
+    try {
+      if (under_way.starts == 1) journal_.begin(*under_way.weights, under_way.begun_at);
+      PublishedWeights weights = *under_way.weights;
+      weights.version = step;  // what the policy's noise level depends on
+      return run_episodes(setup_.agent, setup_.config, weights, options);
+    } catch (const std::exception& e) {
+      return Error{Errc::internal, e.what()};
+    }
+  }();
   if (played) return std::move(*played);
   if (played.error().code() == Errc::cancelled) return std::nullopt;
   outbox_("controller", Event{.actor = setup_.identity.actor,

@@ -25,13 +25,13 @@ namespace troupe::workers {
 /// environments of its own. A version that arrives while another one is played is left out (EvaluationQueue).
 ///
 /// An episode is repeated once, alone, and then lost, also where an environment ends this process: the next process
-/// goes on with the evaluation (EvaluationJournal). When kMostStarts processes have played one, the rest of it is lost.
+/// goes on with the evaluation (EvaluationJournal). When kMostEvaluationStarts processes have played one, the rest of
+/// it is lost.
 ///
 /// Control messages: takes Peers (`gone`); sends ActorUp with the addresses of its channel ends, EvalReport when an
 /// evaluation begins and when it has ended, and Event where one could not be played.
 class EvaluatorRole final {
  public:
-  static constexpr std::int64_t kMostStarts = 6;
   struct Setup {
     /// "evaluator/0".
     ActorIdentity identity;
@@ -47,7 +47,7 @@ class EvaluatorRole final {
 
   /// `loop` may be null when all channels are inproc.
   EvaluatorRole(Setup setup, IoLoop* loop, Outbox outbox);
-  /// Ends the evaluation under way after its step.
+  /// Calls stop() and waits for it.
   ~EvaluatorRole();
 
   /// Opens the channels, starts the thread that plays and reports ActorUp. Throws std::runtime_error when a channel
@@ -55,6 +55,8 @@ class EvaluatorRole final {
   void start();
   /// Messages that are not Peers are ignored.
   void handle(const std::string& from, const Message& message);
+  /// Ends the evaluation under way after its step; no other one begins. Any thread.
+  void stop();
 
  private:
   /// A channel's thread: a version is whole.
@@ -65,9 +67,9 @@ class EvaluatorRole final {
   void work();
   /// Plays what is left to be played, and reports.
   void play(const EvaluationUnderWay& under_way);
-  /// Every episode of the evaluation; nothing where the role ends meanwhile.
+  /// Every episode of the evaluation; nothing where it is cut off: the role ends, or nobody waits for it any more.
   std::optional<std::vector<EvaluationEpisode>> play_episodes(const EvaluationUnderWay& under_way, std::int64_t step);
-  bool is_stopping() const;
+  bool is_cut_off() const;
 
   const Setup setup_;
   IoLoop* const loop_;

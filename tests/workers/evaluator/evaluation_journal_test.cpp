@@ -108,6 +108,19 @@ TEST_F(EvaluationJournalTest, WeightsOfAnotherVersionAreRefused) {
   EXPECT_EQ(next.recover().error().code(), Errc::data_loss);
 }
 
+TEST_F(EvaluationJournalTest, WeightsWithADamagedHeadAreRefused) {
+  for (const char* head :
+       {R"({"fence":7,"version":30,"elements":[2048.5,0]})", R"({"fence":7,"version":30,"elements":[1e300,0]})",
+        R"({"fence":"7","version":30,"elements":[2048,0]})", R"({"fence":7,"version":30,"elements":{"a":1}})",
+        R"({"fence":7,"version":30,"elements":[9223372036854775807,0]})", R"({"fence":7)"}) {
+    EvaluationJournal(scratch.path(), net).begin(weights(), 0);
+    std::ofstream(scratch / "evaluation.weights") << head << "\n";
+    const auto recovered = EvaluationJournal(scratch.path(), net).recover();
+    ASSERT_FALSE(recovered) << head;
+    EXPECT_EQ(recovered.error().code(), Errc::data_loss) << head;
+  }
+}
+
 TEST_F(EvaluationJournalTest, WhereNothingCanBeWrittenTheEvaluationGoesOn) {
   EvaluationJournal nowhere(scratch / "no/such/folder", net);
   std::ofstream(scratch / "no") << "a file";

@@ -62,6 +62,21 @@ TEST_F(EvaluationQueueTest, WhatAnEarlierProcessBeganGoesFirst) {
   EXPECT_EQ(taken(), -1);
 }
 
+TEST_F(EvaluationQueueTest, AGroupThatWentBackVoidsWhatIsPlayed) {
+  queue.offer(version(30));
+  EXPECT_EQ(taken(), 30);
+  EXPECT_FALSE(queue.offer(version(40, 2))) << "that one may have gone on from step 30 or later";
+  EXPECT_FALSE(queue.is_void());
+  EXPECT_TRUE(queue.offer(version(20, 2)));
+  EXPECT_TRUE(queue.is_void());
+  EXPECT_EQ(taken(), -1);
+  queue.ended();
+  EXPECT_FALSE(queue.is_void());
+  EXPECT_EQ(taken(), 20);
+  EXPECT_FALSE(queue.offer(version(30, 2)));
+  EXPECT_FALSE(queue.is_void()) << "the same group's";
+}
+
 TEST_F(EvaluationQueueTest, TheLastOfAGroupThatFormedAgainReplacesTheOneThatWaits) {
   queue.offer(version(40));
   EXPECT_EQ(taken(), 40);

@@ -8,6 +8,7 @@
 #include <latch>
 #include <mutex>
 
+#include "placement/evaluation_starts.h"
 #include "tests/support/lottery_env.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/workers/inference/agent/untrained_agent.h"
@@ -43,6 +44,23 @@ class Inbox {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Message> messages_;
+};
+
+/// A policy whose calls throw.
+class BrokenNet final : public PolicyNet {
+ public:
+  explicit BrokenNet(std::shared_ptr<const PolicyNet> net) : net_(std::move(net)) {}
+  const std::vector<UnitSpec>& units() const override { return net_->units(); }
+  const std::vector<std::string>& acting_units() const override { return net_->acting_units(); }
+  const std::vector<ExtraField>& extras() const override { return net_->extras(); }
+  std::int64_t logp_width() const override { return net_->logp_width(); }
+  std::int64_t value_width() const override { return net_->value_width(); }
+  ActResult act(const UnitViews&, const ActRequest&) const override { throw std::runtime_error("no memory for this"); }
+  at::Tensor value(const UnitViews& views, const Batch& batch) const override { return net_->value(views, batch); }
+  std::shared_ptr<const Network> objective(const std::string& phase) const override { return net_->objective(phase); }
+
+ private:
+  const std::shared_ptr<const PolicyNet> net_;
 };
 
 /// An evaluator of episodes of the lottery, and the learner that publishes to it.
@@ -93,15 +111,27 @@ struct EvaluatorRoleTest : ::testing::Test {
     while (learner->stats().sent < versions && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     ASSERT_EQ(learner->stats().sent, versions);
   }
-  void expect_begun(std::int64_t step) {
+  /// After so many versions: what they set off has happened. A learner has two credits, and versions of a fence before
+  /// the newest are taken and forgotten; when the third of those is sent, the first is taken, and so is all before it.
+  void wait_until_taken(std::int64_t versions) {
+    wait_until_sent(versions);
+    learner->begin(0, 1, 0);
+    for (std::int64_t ignored = 1; ignored <= 3; ++ignored) {
+      publish(ignored);
+      wait_until_sent(versions + ignored);
+    }
+  }
+  void expect_begun(std::int64_t step, std::uint64_t fence = 1) {
     const auto begun = inbox.take<EvalReport>();
     EXPECT_EQ(begun.step, step);
+    EXPECT_EQ(begun.fence, fence);
     EXPECT_TRUE(begun.metrics.empty());
   }
-  std::map<std::string, double> result(std::int64_t step) {
+  std::map<std::string, double> result(std::int64_t step, std::uint64_t fence = 1) {
     const auto report = inbox.take<EvalReport>();
     EXPECT_EQ(report.step, step);
-    EXPECT_EQ(report.fence, 1u);
+    EXPECT_EQ(report.fence, fence);
+    EXPECT_FALSE(report.metrics.empty());
     return report.metrics;
   }
   /// The mean return of the job's episodes but for this one.
@@ -144,12 +174,11 @@ TEST_F(EvaluatorRoleTest, WhatBecomesDueMeanwhileIsLeftOutButForTheLast) {
   start();
   publish(10);
   expect_begun(10);
-  // A learner has two credits: what it sent two versions ago was taken.
-  for (const std::int64_t version : {20, 30, 40, 41}) {
+  for (const std::int64_t version : {20, 30, 40, 50}) {
     publish(version);
     wait_until_sent(++sent);
   }
-  publish(50);
+  wait_until_taken(sent);
   may_go.count_down();
   result(10);
   expect_begun(50);
@@ -190,7 +219,7 @@ TEST_F(EvaluatorRoleTest, AnEvaluationThatEndsEveryProcessIsLost) {
     earlier.episode_begins(job.eval.seed, false);
     earlier.episode_ended({.seed = job.eval.seed, .total_return = 2, .length = 1});
   }
-  for (std::int64_t process = 2; process <= EvaluatorRole::kMostStarts; ++process)
+  for (std::int64_t process = 2; process <= kMostEvaluationStarts; ++process)
     ASSERT_TRUE(EvaluationJournal(scratch.path(), *agent->policy).recover().value());
   start();
   expect_begun(20);
@@ -205,12 +234,39 @@ TEST_F(EvaluatorRoleTest, EndsInTheMidstOfAnEvaluationThatTheNextOneGoesOnWith) 
   start();
   publish(10);
   expect_begun(10);
-  std::thread ends([&] { role.reset(); });
+  role->stop();
   may_go.count_down();
-  ends.join();
+  role.reset();
   start();
   expect_begun(10);
   EXPECT_DOUBLE_EQ(result(10).at("eval/return"), mean_return());
+}
+
+TEST_F(EvaluatorRoleTest, WeightsOfAGroupThatWentBackEndTheEvaluationUnderWay) {
+  std::latch may_go{1};
+  Lottery::on_step() = [&](std::uint64_t, std::int64_t) { may_go.wait(); };
+  start();
+  publish(30);
+  expect_begun(30);
+  learner->begin(2, 1, 0);
+  publish(20);
+  wait_until_taken(2);
+  may_go.count_down();
+  expect_begun(20, 2);
+  EXPECT_DOUBLE_EQ(result(20, 2).at("eval/return"), mean_return());
+}
+
+TEST_F(EvaluatorRoleTest, AnExceptionCostsTheEvaluationAndNotTheProcess) {
+  agent->policy = std::make_shared<BrokenNet>(agent->policy);
+  start();
+  for (const std::int64_t step : {10, 20}) {
+    publish(step);
+    expect_begun(step);
+    const auto failed = inbox.take<Event>();
+    EXPECT_EQ(failed.kind, "evaluation_failed");
+    EXPECT_THAT(failed.text, ::testing::HasSubstr("no memory for this"));
+    EXPECT_EQ(result(step).at("eval/lost"), 6);
+  }
 }
 
 }  // namespace
