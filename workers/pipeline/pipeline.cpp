@@ -9,6 +9,7 @@
 #include "data/sample/open_mixture.h"
 #include "env/env_spec_json.h"
 #include "model/wan/lora.h"
+#include "placement/roles.h"
 #include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/agent/agent.h"
@@ -135,6 +136,12 @@ Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job, cons
     if (job.checkpoint.keep_best == "eval/success" && !agent.spec().has_success) {
       return invalid_argument(
           fmt::format("checkpoint.keep_best: is eval/success, and {} does not say what success is; write eval/return",
+                      agent.spec().id));
+    }
+    if (has_evaluator(job) && agent.spec().max_steps <= 0) {
+      return invalid_argument(
+          fmt::format("env.max_episode_steps: is 0, and {} has no time limit of its own, so that evaluations would "
+                      "not end; write the most control steps of an episode",
                       agent.spec().id));
     }
     if (!is_imitation(job)) return std::shared_ptr<const Pipeline>(std::make_shared<AgentPipeline>(std::move(agent)));
