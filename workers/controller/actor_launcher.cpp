@@ -38,6 +38,7 @@ void ActorLauncher::stop(ActorRecord& actor, std::chrono::milliseconds grace, co
 void ActorLauncher::stop_all(const std::string& role, const std::string& reason) {
   for (ActorRecord* actor : actors_.of_role(role)) {
     actor->restart_at.reset();
+    actor->waits_for_room = false;
     if (actor->state == ActorState::planned) actor->state = ActorState::gone;
     stop(*actor, kStopGrace, reason);
   }

@@ -26,7 +26,7 @@ class ActorLauncher {
   /// Sends Stop to an actor that is starting or up, which is stopping from now on; grace 0 kills at once. Nothing in
   /// any other state.
   void stop(ActorRecord& actor, std::chrono::milliseconds grace, const std::string& reason);
-  /// Stops every actor of a role with kStopGrace; one that waits for its restart is gone.
+  /// Stops every actor of a role with kStopGrace; one that waits for its restart or for room is gone.
   void stop_all(const std::string& role, const std::string& reason);
   /// Kills those that were stopped and have not ended.
   void kill_stopping(const std::string& reason);

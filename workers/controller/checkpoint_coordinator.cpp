@@ -19,6 +19,8 @@ namespace troupe::workers {
 namespace {
 
 constexpr int kAttempts = 3;
+/// Versions that may be on the way to an evaluator: one that is sent, and the newest, which follows it.
+constexpr std::size_t kOnTheWay = 2;
 
 /// As WrittenCheckpoint::manifest_hash. Errors: those of read_file.
 Result<std::string> manifest_hash(const std::string& directory) {
@@ -70,6 +72,7 @@ CheckpointCoordinator::CheckpointCoordinator(Options options, RunDirectory run, 
 void CheckpointCoordinator::resume_from(std::int64_t step, const std::string& directory) {
   began_at_ = committed_step_ = step;
   committed_directory_ = directory;
+  expect_evaluation(step);
 }
 
 void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up,
@@ -154,6 +157,7 @@ void CheckpointCoordinator::committed() {
   tell_learners(done, true);
   if (const auto evaluated = evaluations_.find(record.step); evaluated != evaluations_.end())
     judge({.step = record.step, .metric = options_.best_metric, .value = evaluated->second});
+  expect_evaluation(record.step);
   // the checkpoints of those before were given up
   evaluations_.erase(evaluations_.begin(), evaluations_.upper_bound(record.step));
   prune(record.fence);
@@ -161,14 +165,14 @@ void CheckpointCoordinator::committed() {
 
 void CheckpointCoordinator::prune(std::uint64_t fence) {
   const auto keep = static_cast<std::size_t>(options_.keep);
-  const bool keeps_best = !options_.best_metric.empty();
+  std::set<std::int64_t> awaited = expected_;
+  if (keeps_best() && evaluating_) awaited.insert(*evaluating_);
   effects_.in_background(
-      [&db = db_, folder = run_.checkpoints(), keep, keeps_best, fence, evaluating = evaluating_]() -> Result<void> {
-        std::set<std::int64_t> also;
+      [&db = db_, folder = run_.checkpoints(), keep, keeps_best = keeps_best(), fence, awaited]() -> Result<void> {
+        std::set<std::int64_t> also = awaited;
         if (keeps_best) {
           TROUPE_ASSIGN(const auto best, db.best());
           if (best) also.insert(best->step);
-          if (evaluating) also.insert(*evaluating);
         }
         for (const std::int64_t step : prune_checkpoints(folder, keep, fence, also))
           TROUPE_TRY(db.remove_checkpoint(step));
@@ -179,33 +183,66 @@ void CheckpointCoordinator::prune(std::uint64_t fence) {
       });
 }
 
+void CheckpointCoordinator::expect_evaluation(std::int64_t step) {
+  const bool is_expected =
+      keeps_best() && step > newest_begun_ && options_.is_evaluated_beside && options_.is_evaluated_beside(step);
+  if (!is_expected) return;
+  expected_.insert(step);
+  if (expected_.size() > kOnTheWay) expected_.erase(expected_.begin());
+}
+
+void CheckpointCoordinator::on_evaluation_begun(std::int64_t step) {
+  evaluating_ = newest_begun_ = step;
+  expected_.erase(expected_.begin(), expected_.upper_bound(step));
+}
+
+void CheckpointCoordinator::forget_evaluations(std::int64_t last, std::uint64_t fence) {
+  newest_begun_ = std::min(newest_begun_, last);
+  const auto later = expected_.upper_bound(last);
+  const bool is_evaluating_later = evaluating_ && *evaluating_ > last;
+  if (!is_evaluating_later && later == expected_.end()) return;
+  if (is_evaluating_later) evaluating_.reset();
+  expected_.erase(later, expected_.end());
+  if (keeps_best()) prune(fence);
+}
+
 void CheckpointCoordinator::on_evaluation(const EvalReport& report) {
   if (evaluating_ == report.step) evaluating_.reset();
-  if (options_.best_metric.empty()) return;
+  expected_.erase(expected_.begin(), expected_.upper_bound(report.step));
+  if (!keeps_best()) return;
+  const auto value = value_of(report);
+  if (value && report.step > committed_step_) {
+    evaluations_[report.step] = *value;
+  } else if (value) {
+    judge({.step = report.step, .metric = options_.best_metric, .value = *value});
+  }
+  prune(report.fence);
+}
+
+std::optional<double> CheckpointCoordinator::value_of(const EvalReport& report) const {
   const auto metric = report.metrics.find(options_.best_metric);
   if (metric == report.metrics.end() || !std::isfinite(metric->second)) {
     log::warn("the evaluation of step {} has no {}; it is not compared with the best", report.step,
               options_.best_metric);
-    return;
+    return {};
   }
   if (const auto lost = report.metrics.find("eval/lost"); lost != report.metrics.end() && lost->second > 0) {
     log::warn("the evaluation of step {} lost {} episodes; it is not compared with the best", report.step,
               lost->second);
-    return;
+    return {};
   }
-  if (report.step > committed_step_) {
-    evaluations_[report.step] = metric->second;
-    return;
-  }
-  judge({.step = report.step, .metric = options_.best_metric, .value = metric->second});
-  prune(report.fence);
+  return metric->second;
 }
 
 void CheckpointCoordinator::judge(const BestRecord& evaluated) {
   effects_.in_background(
       [&db = db_, folder = run_.checkpoints(), evaluated, least = options_.least_is_best]() -> Result<void> {
         const auto listed = list_checkpoints(folder);
-        if (!has_step(listed, evaluated.step)) return {};
+        if (!has_step(listed, evaluated.step)) {
+          log::warn("the evaluation of step {} is not compared with the best, as its checkpoint is not there",
+                    evaluated.step);
+          return {};
+        }
         TROUPE_ASSIGN(const auto best, standing_best(db, listed, evaluated.metric));
         const bool is_worse = best && best->step != evaluated.step &&
                               !(least ? evaluated.value < best->value : evaluated.value > best->value);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -34,6 +35,8 @@ class CheckpointCoordinator {
     /// The metric by which the best is kept too, and whether the least is the best; empty: none (checkpoint.keep_best).
     std::string best_metric = {};
     bool least_is_best = false;
+    /// Whether an evaluator is to play that step; empty: there is none, and evaluations end before the commit.
+    std::function<bool(std::int64_t step)> is_evaluated_beside = {};
     /// Longest time of one write, after which the checkpointer is replaced.
     std::chrono::milliseconds timeout{600'000};
   };
@@ -74,11 +77,14 @@ class CheckpointCoordinator {
   /// step or fence is not, and its folder is removed.
   void on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now);
   /// An evaluation beside training has begun: with best_metric the checkpoint of that step is not pruned before the
-  /// evaluation has ended or another one has begun.
-  void on_evaluation_begun(std::int64_t step) { evaluating_ = step; }
+  /// evaluation has ended or another one has begun. Earlier steps will not be evaluated any more. Of later ones that
+  /// are to be evaluated the newest two stay, as their weights may be on the way to the evaluator.
+  void on_evaluation_begun(std::int64_t step);
   /// An evaluation of `step` ended. Its checkpoint becomes the best, now or when it is committed, if no better one is
   /// there; ignored without best_metric.
   void on_evaluation(const EvalReport& report);
+  /// Steps behind `last` will be trained again, or are not evaluated at all: nothing waits for their evaluations.
+  void forget_evaluations(std::int64_t last, std::uint64_t fence);
   /// The group is forming again: what is in flight will not be committed. A commit that is under way ends as it will.
   void abandon();
   /// A rank of the group of `fence` cannot read the newest checkpoint: it is set aside as
@@ -112,7 +118,12 @@ class CheckpointCoordinator {
   void commit(const CheckpointDone& done);
   /// It has succeeded: tells the ranks, prunes.
   void committed();
-  /// Removes what is neither among the newest nor the best nor being evaluated.
+  bool keeps_best() const { return !options_.best_metric.empty(); }
+  /// The evaluation of a checkpoint that is there, or will be, is to be waited for.
+  void expect_evaluation(std::int64_t step);
+  /// What it is compared by; nothing: it is not compared.
+  std::optional<double> value_of(const EvalReport& report) const;
+  /// Removes what is neither among the newest nor the best, and whose evaluation is not waited for.
   void prune(std::uint64_t fence);
   /// Compares a committed checkpoint with the best there is.
   void judge(const BestRecord& evaluated);
@@ -137,8 +148,10 @@ class CheckpointCoordinator {
   int attempts_ = 0;
   // Of steps whose checkpoints are not committed.
   std::map<std::int64_t, double> evaluations_;
-  // Step that an evaluator is evaluating.
+  // Step that an evaluator is evaluating; the newest one that it has begun; committed ones that it may begin.
   std::optional<std::int64_t> evaluating_;
+  std::int64_t newest_begun_ = 0;
+  std::set<std::int64_t> expected_;
   // Begun in state.db and not finished.
   std::optional<CheckpointRecord> begun_commit_;
   std::optional<TimePoint> going_back_since_;

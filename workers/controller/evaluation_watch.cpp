@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "placement/evaluation_starts.h"
 #include "workers/controller/effects.h"
 
 namespace troupe::workers {
@@ -10,12 +11,22 @@ void EvaluationWatch::group_formed(std::uint64_t fence, std::int64_t resume_step
   for (auto& [earlier, least] : least_since_) least = std::min(least, resume_step);
   least_since_[fence] = resume_step;
   newest_ = std::min(newest_, resume_step);
-  if (resume_step < job_.training.steps) has_last_ = false;
+  if (resume_step >= job_.training.steps) return;
+  has_last_ = has_begun_last_ = false;
+  await_no_longer();
 }
 
 bool EvaluationWatch::counts(const EvalReport& report) const {
   const auto next = least_since_.upper_bound(report.fence);
   return next == least_since_.end() || report.step <= next->second;
+}
+
+bool EvaluationWatch::begun(const EvalReport& report) {
+  const std::pair of(report.fence, report.step);
+  starts_ = of == begun_ ? starts_ + 1 : 1;
+  begun_ = of;
+  if (report.step >= job_.training.steps && counts(report)) has_begun_last_ = true;
+  return starts_ > 1 && starts_ <= kMostEvaluationStarts + 1;
 }
 
 EvalReport EvaluationWatch::ended(EvalReport report) {

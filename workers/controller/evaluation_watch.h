@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "comm/control/messages.h"
 #include "configs/job_config.h"
@@ -27,14 +28,21 @@ class EvaluationWatch {
   /// A group begins at a checkpoint; fences ascend. Later steps are trained again, and their evaluations are due again.
   void group_formed(std::uint64_t fence, std::int64_t resume_step);
   bool counts(const EvalReport& report) const;
+  /// An evaluation is played, from its begin on or by one more process. True: what the process before died of is its
+  /// fault; after kMostEvaluationStarts deaths it is the evaluator's.
+  bool begun(const EvalReport& report);
   /// The report of an evaluation that counts, with kSkippedEvaluations: those that were due since the one before.
   EvalReport ended(EvalReport report);
   /// No evaluation of the last step has counted, and none was given up.
   bool owes_last() const { return !has_last_; }
+  /// The evaluator has not begun the last step's, so that it needs the weights from the learners.
+  bool needs_weights() const { return !has_begun_last_; }
 
   /// All is trained: the last evaluation is waited for from the first call on.
   void await(TimePoint now);
   bool is_awaited() const { return awaited_since_.has_value(); }
+  /// The last step's checkpoint cannot be read: it is trained again.
+  void await_no_longer() { awaited_since_.reset(); }
   /// It is waited for longer than eval.timeout_s.
   bool is_overdue(TimePoint now) const;
   /// It is not waited for any more: a report that counts every episode of it as lost.
@@ -46,8 +54,11 @@ class EvaluationWatch {
   std::map<std::uint64_t, std::int64_t> least_since_;
   /// Of evaluations that counted.
   std::int64_t newest_ = 0;
-  bool has_last_ = false;
+  bool has_last_ = false, has_begun_last_ = false;
   std::optional<TimePoint> awaited_since_;
+  /// Fence and step of the newest that was begun, and by how many processes.
+  std::pair<std::uint64_t, std::int64_t> begun_;
+  std::int64_t starts_ = 0;
 };
 
 }  // namespace troupe::workers

@@ -7,6 +7,7 @@
 
 #include "base/seconds.h"
 #include "comm/control/actor_identity.h"
+#include "placement/rl_shape.h"
 #include "placement/roles.h"
 #include "workers/controller/job_status.h"
 
@@ -33,6 +34,8 @@ std::string best_metric(const CheckpointConfig& config) {
   if (!config.keeps_best()) return {};
   return config.keep_best == "eval/success" ? "eval/success_once" : config.keep_best;
 }
+
+std::string role_in(const std::string& actor) { return actor.substr(0, actor.find('/')); }
 }  // namespace
 
 JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effects)
@@ -54,6 +57,11 @@ JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effect
                     .keep = setup_.config.checkpoint.keep,
                     .best_metric = best_metric(setup_.config.checkpoint),
                     .least_is_best = setup_.config.checkpoint.keep_best == "eval/loss",
+                    .is_evaluated_beside =
+                        [this](std::int64_t step) {
+                          const ActorRecord* evaluator = actors_.find("evaluator/0");
+                          return evaluator && evaluator->state != ActorState::gone && is_evaluated(setup_.config, step);
+                        },
                     .timeout = to_milliseconds(setup_.config.checkpoint.timeout)},
                    setup_.run, db, effects),
       evaluations_(setup_.config),
@@ -93,7 +101,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
   const bool has_formed = group_.fence() != 0;
   if (has_formed) pools_.introduce(*actor, group_.fence());
   if (actor->plan.role == RoleKind::checkpointer) checkpoints_.on_checkpointer_up(now);
-  if (actor->plan.role != RoleKind::learner) return;
+  if (actor->plan.role != RoleKind::learner || is_spare(actor->plan.role)) return;
   if (has_formed) group_.learner_came_up();
   if (actors_.all_up("learner")) form_group(has_formed ? "learner restarted" : "start", now);
 }
@@ -104,17 +112,25 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
   effects_.actor_ended(instance);
   pools_.ended(instance);
   const ActorRecord* row = actors_.find(m.actor);
-  const bool wanted = row && !row->removing && state_ != JobState::stopping;
+  const bool wanted = row && !row->removing && state_ != JobState::stopping && !is_spare(row->plan.role);
+  const bool was_stopped = row && row->state == ActorState::stopping;
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
-  pools_.producer_gone(m.actor.substr(0, m.actor.find('/')), instance, group_.fence(),
-                       wanted && speaks_against_its_item(m));
+  pools_.producer_gone(role_in(m.actor), instance, group_.fence(), wanted && speaks_against_its_item(m));
   ActorRecord* actor = actors_.ended(m);
   if (!actor) return;
   group_.owes_nothing(m.actor);
   if (actor->removing) return pools_.removed(m.actor);
   if (state_ == JobState::stopping) return;
+  if (is_spare(actor->plan.role)) {
+    if (!was_stopped)
+      effects_.event(Severity::warn, "not_restarted",
+                     fmt::format("{} ended; only the evaluation of step {} is awaited, which does not need it",
+                                 instance, setup_.config.training.steps));
+    return;
+  }
   const auto planned = restarts_.plan(*actor, m, checkpoints_.committed_step(), now);
   if (!planned && actor->plan.role == RoleKind::evaluator) {
+    checkpoints_.forget_evaluations(0, group_.fence());
     return effects_.event(Severity::error, "evaluator_given_up",
                           planned.error().message() + "; training goes on without evaluations");
   }
@@ -149,12 +165,13 @@ void JobController::on_unkillable(const ActorExited& m, TimePoint now) {
   });
   const bool makes_samples = role == RoleKind::decoder || role == RoleKind::encoder;
   if (makes_samples) pools_.producer_unkillable(actor->instance(), group_.fence());
-  const bool may_go = role == RoleKind::evaluator || (makes_samples && has_peers);
+  const bool may_go = role == RoleKind::evaluator || is_spare(role) || (makes_samples && has_peers);
   if (!actor->removing && state_ != JobState::stopping && !may_go) {
     return fail(what + "; restart that machine, or resume on another one", now);
   }
   effects_.event(Severity::error, "unkillable", what + "; it is not started again");
   if (actor->removing) return pools_.removed(m.actor);
+  if (role == RoleKind::evaluator) checkpoints_.forget_evaluations(0, group_.fence());
   if (state_ != JobState::stopping) pools_.give_up(*actor);
 }
 
@@ -167,7 +184,7 @@ void JobController::on(const std::string&, const StuckProducer& m, TimePoint) {
 }
 
 Reply JobController::scale(const Scale& request, TimePoint now) {
-  if (state_ == JobState::stopping || exit_code()) return {.code = 3, .text = "the job is ending"};
+  if (!wants_actors()) return {.code = 3, .text = "the job is ending"};
   return pools_.scale(request, now);
 }
 
@@ -180,7 +197,8 @@ void JobController::node_suspected(std::int64_t rank, bool is_suspect) { pools_.
 
 void JobController::node_lost(std::int64_t rank, TimePoint now) {
   const auto moved = pools_.node_lost(rank, wants_actors(), group_.fence(), now);
-  if (!moved) fail(moved.error().message(), now);
+  // Without the evaluator watch_evaluation() ends the job.
+  if (!moved && !is_spare("learner")) fail(moved.error().message(), now);
 }
 
 // ---- the learner group --------------------------------------------------------------------------------------------
@@ -197,6 +215,8 @@ void JobController::form_group(const std::string& reason, TimePoint now) {
     return fail(formed.error().message(), now);
   checkpoints_.abandon();
   evaluations_.group_formed(group_.fence(), resume);
+  checkpoints_.forget_evaluations(resume, group_.fence());
+  if (!evaluations_.is_awaited()) start_stopped(now);
   step_ = resume;
   for (auto* positions : {&void_positions_, &bad_positions_})
     std::erase_if(*positions, [&](std::int64_t p) { return p >= resume * setup_.plan.batch.global; });
@@ -223,6 +243,7 @@ void JobController::on(const std::string& from, const GroupAbort& m, TimePoint n
   if (m.damaged_step != checkpoints_.committed_step() || m.damaged_step <= 0) return group_.left(from, m.reason, now);
   group_.owes_nothing(from);
   if (checkpoints_.newest_is_open()) return;  // another rank has said so
+  evaluations_.await_no_longer();
   checkpoints_.go_back(m.fence, m.reason, now);
   group_.went_back();
   forms_when_settled_ = "a checkpoint was damaged";
@@ -262,36 +283,6 @@ void JobController::on(const std::string& from, const EvalReport& m, TimePoint n
   checkpoints_.on_evaluation(m);
 }
 
-void JobController::evaluator_says(const EvalReport& m, TimePoint now) {
-  // What it died of while it played is an episode's loss, and counted there.
-  if (m.metrics.empty()) restarts_.forgive(m.actor);
-  if (state_ == JobState::stopping || !evaluations_.counts(m)) return;
-  if (m.metrics.empty()) return checkpoints_.on_evaluation_begun(m.step);
-  EvalReport ended = evaluations_.ended(m);
-  ended.fence = group_.fence();
-  effects_.evaluated(ended);
-  checkpoints_.on_evaluation(ended);
-  if (evaluations_.is_awaited() && !evaluations_.owes_last()) stop_everything(now);
-}
-
-void JobController::watch_evaluation(TimePoint now) {
-  if (!evaluations_.is_awaited()) return;
-  group_.progressed(now);  // the ranks have nothing to do
-  const ActorRecord* evaluator = actors_.find("evaluator/0");
-  const bool is_gone = !evaluator || evaluator->state == ActorState::gone;
-  if (!is_gone && !evaluations_.is_overdue(now)) return;
-  const EvalReport lost = evaluations_.give_up_last(group_.fence());
-  effects_.event(
-      Severity::warn, "evaluation_lost",
-      fmt::format("the evaluation of step {} was not made {}; the job ends without it, and `troupe eval` "
-                  "makes it from the checkpoint",
-                  lost.step,
-                  is_gone ? "as the evaluator is gone"
-                          : fmt::format("within {:.4g} s (eval.timeout_s)", setup_.config.eval.timeout.count())));
-  effects_.evaluated(lost);
-  stop_everything(now);
-}
-
 void JobController::on(const std::string&, const SnapshotReady& m, TimePoint now) {
   const ActorRecord* writer = actors_.find("checkpointer/0");
   checkpoints_.on_snapshot(m, group_.fence(), writer && writer->state == ActorState::up, void_positions_,
@@ -309,7 +300,7 @@ void JobController::on(const std::string& from, const Finished& m, TimePoint now
   step_ = m.step;
   if (checkpoints_.committed_step() == m.step) {
     const bool awaits = m.step == setup_.config.training.steps && !interrupted_ && lacks_evaluation();
-    return awaits ? evaluations_.await(now) : stop_everything(now);
+    return awaits ? await_evaluation(now) : stop_everything(now);
   }
   fail(fmt::format("trained to step {}, but its checkpoint could not be written; step {} is the newest on disk", m.step,
                    checkpoints_.committed_step()),
@@ -324,7 +315,7 @@ void JobController::on(const std::string& from, const Event& m, TimePoint) {
 
 void JobController::on(const std::string& from, const ProducerTimes& m, TimePoint now) {
   if (m.idle_seconds < 0 || m.busy_seconds < 0 || m.item_steps < 0 || m.item_seconds < 0) return;
-  const std::string role = from.substr(0, from.find('/'));
+  const std::string role = role_in(from);
   if (role == RoleKind::rollout && m.busy_seconds > 0) group_.collecting(now);
   effects_.producer_times(role, m);
 }
@@ -334,7 +325,9 @@ void JobController::on(const std::string& from, const BadClip& m, TimePoint) {
 }
 
 void JobController::on(const std::string& from, const Fatal& m, TimePoint now) {
-  fail(fmt::format("{}: {}", from, m.text), now);
+  const std::string text = fmt::format("{}: {}", from, m.text);
+  if (is_spare(role_in(from))) return effects_.event(Severity::warn, "fatal", text);
+  fail(text, now);
 }
 
 std::string JobController::status_json(TimePoint now) const {
@@ -356,6 +349,7 @@ std::string JobController::status_json(TimePoint now) const {
 
 void JobController::fail(const std::string& why, TimePoint now) {
   if (state_ == JobState::stopping) return;
+  if (evaluations_.is_awaited()) return end_without_evaluation(why, now);
   failure_ = why;
   effects_.event(Severity::error, "failed", why);
   stop_everything(now);
@@ -435,7 +429,9 @@ void JobController::give_up_stopping() {
 void JobController::tick(TimePoint now) {
   if (state_ == JobState::stopping) return tick_stopping(now);
   if (exit_code()) return;
-  if (auto watched = pools_.watch(now); !watched) return fail(watched.error().message(), now);
+  if (!has_stopped_sources_) {
+    if (auto watched = pools_.watch(now); !watched) return fail(watched.error().message(), now);
+  }
   restarts_.tick(now);
   watch_evaluation(now);
   if (state_ == JobState::stopping) return;
@@ -452,6 +448,7 @@ void JobController::tick(TimePoint now) {
     // Of one that is gone meanwhile, the return forms the group.
     if (actors_.all_up("learner")) form_group(reason, now);
   }
+  if (is_spare("learner")) return;
   const bool trains = state_ == JobState::running || state_ == JobState::draining;
   if (const auto reason = group_.watch(trains && !checkpoints_.is_writing(), now)) form_group(*reason, now);
 }

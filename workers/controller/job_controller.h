@@ -6,10 +6,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/control/messages.h"
 #include "configs/job_config.h"
+#include "configs/role_kind.h"
 #include "placement/plan.h"
 #include "workers/checkpoint/run_directory.h"
 #include "workers/controller/actor_launcher.h"
@@ -36,8 +38,9 @@ namespace troupe::workers {
 ///   GroupPlan, GroupAbort and Finish to learners; what CheckpointCoordinator sends.
 /// - A group begins at the newest committed checkpoint. When a learner dies, all ranks go back to it. Five groups in a
 ///   row without a committed step fail the job.
-/// - The evaluation of the last step is awaited for eval.timeout_s; the job ends without it then, or when the evaluator
-///   is given up.
+/// - The evaluation of the last step is awaited for eval.timeout_s, with simulators and rollout workers stopped. The
+///   job ends without it then, when the evaluator is given up, or when anything happens that would fail the job, of
+///   which what the evaluation does not need is ignored.
 /// - The job fails when RestartPolicy gives another actor up, when bad samples exceed data.max_bad_fraction, when a
 ///   rank reports Fatal, when state.db cannot be written, or when a node with a learner or the checkpointer is lost.
 class JobController {
@@ -134,8 +137,19 @@ class JobController {
   void evaluator_says(const EvalReport& m, TimePoint now);
   /// The job has an evaluator, and the last step has not been evaluated.
   bool lacks_evaluation() const { return actors_.find("evaluator/0") != nullptr && evaluations_.owes_last(); }
+  /// All is trained and on disk; what makes samples is stopped.
+  void await_evaluation(TimePoint now);
   /// Ends the job when the evaluation of the last step does not come.
   void watch_evaluation(TimePoint now);
+  /// Its evaluation is not awaited any more, and counts as lost; the job is complete all the same.
+  void end_without_evaluation(const std::string& why, TimePoint now);
+  /// Only the evaluation of the last step is awaited, and an actor of this role does nothing for it.
+  bool is_spare(std::string_view role) const {
+    return evaluations_.is_awaited() && role != RoleKind::evaluator &&
+           (role != RoleKind::learner || !evaluations_.needs_weights());
+  }
+  /// The last step is trained again: starts what await_evaluation() stopped.
+  void start_stopped(TimePoint now);
   /// A message that is not the controller's.
   template <class Other>
   void on(const std::string& from, const Other& m, TimePoint now);
@@ -144,7 +158,8 @@ class JobController {
   void form_group(const std::string& reason, TimePoint now);
   /// Writes the state to state.db too; a failure there is an event only.
   void set_state(JobState state, TimePoint now);
-  /// Keeps the first reason and stops everything; nothing once the job is stopping.
+  /// Keeps the first reason and stops everything; nothing once the job is stopping. A job of which only the evaluation
+  /// is awaited ends without it.
   void fail(const std::string& why, TimePoint now);
   /// Stop to producers, then learners, then the checkpointer: 5 s of grace each, after 15 s all are killed.
   void stop_everything(TimePoint now);
@@ -152,7 +167,7 @@ class JobController {
   void tick_stopping(TimePoint now);
   /// Counts those that outlived every SIGKILL as gone; the job has failed.
   void give_up_stopping();
-  bool wants_actors() const { return state_ != JobState::stopping && !exit_code(); }
+  bool wants_actors() const { return state_ != JobState::stopping && !exit_code() && !has_stopped_sources_; }
   /// Fails the job when samples that could not be made exceed data.max_bad_fraction of training.steps * global batch.
   void check_bad_samples(TimePoint now);
 
@@ -166,6 +181,7 @@ class JobController {
   LearnerGroup group_;
   CheckpointCoordinator checkpoints_;
   EvaluationWatch evaluations_;
+  bool has_stopped_sources_ = false;
   JobState state_ = JobState::starting;
   TimePoint state_since_{};
   std::int64_t step_ = 0;

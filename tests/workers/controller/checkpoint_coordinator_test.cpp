@@ -267,6 +267,12 @@ struct BestCheckpointTest : CheckpointCoordinatorTest {
     evaluate(by, step, value);
     by.on_done(written(step), kFence, now);
   }
+  /// Of a step that is not evaluated, or later.
+  void commit_only(CheckpointCoordinator& by, std::int64_t step) {
+    by.on_snapshot({.actor = "", .rank = 0, .step = step, .fence = kFence, .handle = "h", .updates = step}, kFence,
+                   true, {}, {}, now);
+    by.on_done(written(step), kFence, now);
+  }
   std::string best() const {
     return std::filesystem::read_symlink(run.checkpoints() + "/" + kBestLink).filename().string();
   }
@@ -295,21 +301,49 @@ TEST_F(BestCheckpointTest, AnEvaluationMayEndBehindItsCommit) {
 TEST_F(BestCheckpointTest, ACheckpointThatIsEvaluatedStaysUntilItsEvaluationIsKnown) {
   commit_evaluated(keeping, 10, 1);
   keeping.on_evaluation_begun(20);
-  const auto commit_only = [&](std::int64_t step) {
-    keeping.on_snapshot({.actor = "", .rank = 0, .step = step, .fence = kFence, .handle = "h", .updates = step}, kFence,
-                        true, {}, {}, now);
-    keeping.on_done(written(step), kFence, now);
-  };
-  for (const std::int64_t step : {20, 30, 40}) commit_only(step);
+  for (const std::int64_t step : {20, 30, 40}) commit_only(keeping, step);
   EXPECT_THAT(catalogue(), ElementsAre(10, 20, 40));
   evaluate(keeping, 20, 5);
   EXPECT_EQ(best(), "step_000020");
   EXPECT_THAT(catalogue(), ElementsAre(20, 40));
   keeping.on_evaluation_begun(40);
-  for (const std::int64_t step : {50, 60}) commit_only(step);
+  for (const std::int64_t step : {50, 60}) commit_only(keeping, step);
   EXPECT_THAT(catalogue(), ElementsAre(20, 40, 60));
   evaluate(keeping, 40, 2);
   EXPECT_THAT(catalogue(), ElementsAre(20, 60)) << "it was not the best";
+}
+
+TEST_F(BestCheckpointTest, ACheckpointWhoseEvaluationIsDueStaysUntilALaterOneBegins) {
+  CheckpointCoordinator beside{{.world = 1,
+                                .keep = 1,
+                                .best_metric = "eval/return",
+                                .is_evaluated_beside = [](std::int64_t step) { return step % 20 == 0; }},
+                               run,
+                               *db,
+                               effects};
+  for (const std::int64_t step : {10, 20, 30}) commit_only(beside, step);
+  EXPECT_THAT(catalogue(), ElementsAre(20, 30));
+  beside.on_evaluation_begun(20);
+  for (const std::int64_t step : {40, 50, 60, 70, 80, 90}) commit_only(beside, step);
+  EXPECT_THAT(catalogue(), ElementsAre(20, 60, 80, 90)) << "two at most are on the way";
+  evaluate(beside, 20, 1);
+  beside.on_evaluation_begun(80);
+  commit_only(beside, 100);
+  EXPECT_THAT(catalogue(), ElementsAre(20, 80, 100)) << "60 was skipped";
+  beside.on_evaluation({.actor = "evaluator/0", .fence = kFence, .step = 80, .metrics = {{"eval/lost", 7}}});
+  EXPECT_THAT(catalogue(), ElementsAre(20, 100)) << "it is not compared";
+}
+
+TEST_F(BestCheckpointTest, NothingIsKeptForEvaluationsThatAreNotMade) {
+  commit_evaluated(keeping, 10, 1);
+  commit_only(keeping, 20);
+  keeping.on_evaluation_begun(20);
+  commit_evaluated(keeping, 30, -1);
+  ASSERT_THAT(catalogue(), ElementsAre(10, 20, 30));
+  keeping.forget_evaluations(20, kFence);
+  EXPECT_THAT(catalogue(), ElementsAre(10, 20, 30)) << "the group went on from there";
+  keeping.forget_evaluations(10, kFence);
+  EXPECT_THAT(catalogue(), ElementsAre(10, 30));
 }
 
 TEST_F(BestCheckpointTest, OfLossesTheLeastIsTheBest) {

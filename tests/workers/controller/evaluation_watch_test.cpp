@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "placement/evaluation_starts.h"
 #include "tests/support/visible.h"
 #include "workers/controller/effects.h"
 
@@ -93,6 +94,33 @@ TEST_F(EvaluationWatchTest, TheLastIsWaitedForUntilItsDeadline) {
   EXPECT_EQ(lost.metrics.at("eval/lost"), 8);
   EXPECT_EQ(lost.metrics.at("eval/num_trajectories"), 0);
   EXPECT_FALSE(watch.owes_last());
+}
+
+TEST_F(EvaluationWatchTest, ALastStepThatIsTrainedAgainIsNotWaitedForYet) {
+  const EvaluationWatch::TimePoint begin{1h};
+  EXPECT_TRUE(watch.needs_weights());
+  watch.begun(report(1, 100));
+  EXPECT_FALSE(watch.needs_weights());
+  watch.await(begin);
+  watch.group_formed(2, 100);
+  EXPECT_TRUE(watch.is_awaited());
+  EXPECT_FALSE(watch.needs_weights());
+  watch.group_formed(3, 90);
+  EXPECT_FALSE(watch.is_awaited());
+  EXPECT_FALSE(watch.is_overdue(begin + 1h));
+  EXPECT_TRUE(watch.needs_weights());
+  watch.begun(report(2, 100));
+  EXPECT_TRUE(watch.needs_weights()) << "those were other weights";
+  watch.await(begin + 1h);
+  EXPECT_FALSE(watch.is_overdue(begin + 1h + 60s)) << "the wait begins anew";
+}
+
+TEST_F(EvaluationWatchTest, OfAnEvaluationSoManyDeathsAreForgiven) {
+  EXPECT_FALSE(watch.begun(report(1, 10))) << "it has cost nobody anything";
+  for (std::int64_t death = 1; death <= kMostEvaluationStarts; ++death) EXPECT_TRUE(watch.begun(report(1, 10)));
+  EXPECT_FALSE(watch.begun(report(1, 10)));
+  EXPECT_FALSE(watch.begun(report(2, 10)));
+  EXPECT_TRUE(watch.begun(report(2, 10)));
 }
 
 }  // namespace
