@@ -31,27 +31,10 @@ std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& i
   return 1;  // scaled up after this process's plan was written
 }
 
-/// Workers that the user starts find one simulator at an address.
-Result<void> check_bind(const RoleContext& context, const ActorIdentity& identity) {
-  const std::string& bind = context.config.env.bridge.bind;
-  const auto& actors = context.plan.actors;
-  const auto own =
-      std::find_if(actors.begin(), actors.end(), [&](const auto& one) { return one.name == identity.actor; });
-  if (bind.empty() || own == actors.end()) return {};
-  const auto here = std::count_if(actors.begin(), actors.end(),
-                                  [&](const auto& one) { return one.role == own->role && one.node == own->node; });
-  if (here <= 1) return {};
-  return invalid_argument(
-      fmt::format("env.bridge.bind is {}, and {} simulators are planned on this machine; each wants "
-                  "an address of its own: let cluster.component_placement give env one process",
-                  bind, here));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
-  TROUPE_TRY(check_bind(context, identity));
   TROUPE_ASSIGN(const auto factory, make_env_factory(job.env, context.env_spec));
   TROUPE_TRY(check_same_spec(factory->spec(), context.env_spec, "the run's " + std::string(kEnvSpecFile)));
   const RlShape shape = rl_shape(job);

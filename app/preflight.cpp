@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/controller_link.h"
@@ -123,6 +124,20 @@ void look_whether_evaluations_play(const JobConfig& job, const EnvSpec& env, Pre
        .is_warning = true});
 }
 
+/// Workers that the user starts find one simulator at an address.
+void look_at_bridge_address(const JobConfig& job, const Plan& plan, Preflight& found) {
+  if (job.env.bridge.bind.empty()) return;
+  std::map<std::int64_t, int> simulators;  // by node
+  for (const PlannedActor& actor : plan.actors) simulators[actor.node] += actor.role == "env" ? 1 : 0;
+  for (const auto& [node, count] : simulators) {
+    if (count <= 1) continue;
+    found.findings.push_back({.error = invalid_argument(fmt::format(
+                                  "env.bridge.bind: {} simulators are planned on node {}, and each wants an address of "
+                                  "its own; let cluster.component_placement give env one process a node",
+                                  count, node))});
+  }
+}
+
 void look_at_data(const LoadedConfig& config, const EnvSpec& env, const ResumePoint& point, Preflight& found) {
   if (lacks_quickstart_data(config)) {
     found.notes.push_back(
@@ -190,6 +205,7 @@ Preflight preflight(LoadedConfig& config, const EnvSpec& env, const ResumePoint&
   look_at_data(config, env, point, found);
   if (has_weights && found.pipeline) look_whether_weights_fit(config.job, point, found);
   if (plan) {
+    look_at_bridge_address(config.job, *plan, found);
     for (RoomFinding& finding : look_at_room(config.job, point.run, *plan))
       found.findings.push_back(
           {.error = std::move(finding.error), .is_warning = finding.is_warning, .code = kInfeasible});

@@ -56,5 +56,12 @@ TEST_F(BridgeJobTest, WhatPythonLacksIsSaidBeforeTheRunBegins) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "runs/rl-halfcheetah-ppo"));
 }
 
+TEST_F(BridgeJobTest, TwoSimulatorsOfOneMachineAreRefusedOneAddress) {
+  const ProgramEnd end =
+      troupe(on_line({"env.bridge.bind=ipc://" + (dir_ / "s.sock"), "cluster.component_placement.env=0:0-1"}));
+  EXPECT_EQ(end.exit_code, 2) << end.text();
+  EXPECT_THAT(end.text(), HasSubstr("2 simulators are planned on node 0, and each wants an address of its own"));
+}
+
 }  // namespace
 }  // namespace troupe::app
