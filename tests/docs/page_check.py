@@ -47,7 +47,8 @@ class Binary:
         return positionals is not None and "REQUIRED" in positionals.group(1)
 
     def every_flag(self):
-        verbs = [(v,) for v in self.verbs] + [("convert", "weights"), ("convert", "dataset"), ("bench", "loader")]
+        verbs = [(v,) for v in self.verbs] + [("convert", "weights"), ("convert", "dataset"), ("bench", "loader"),
+                                              ("env", "describe"), ("env", "list")]
         return {flag for verb in verbs for flag in re.findall(r"--[a-z][\w-]*", self.help(verb))} | {"--version"}
 
     def knows_key(self, key):

@@ -86,7 +86,7 @@ class Shown:
 
     def verb(self):
         words = self.words()
-        return tuple(words[:2]) if words[:1] in (["convert"], ["bench"]) else tuple(words[:1])
+        return tuple(words[:2]) if words[:1] in (["convert"], ["bench"], ["env"]) else tuple(words[:1])
 
     def words(self):
         return split_words(COMMAND.sub("", self.text, count=1))
