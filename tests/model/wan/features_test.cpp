@@ -234,7 +234,8 @@ TEST(FeatureEncoderTest, FirstFrameChannelsOfAFrameEqualThoseOfItsVideo) {
   const auto samples = small_samples();
   const auto video = to_unit_video(samples.at(batch_keys::kImages), config.target_height, config.target_width);
   const auto y = encoder->first_frame_channels(video.select(2, 0), video.size(2));
-  EXPECT_TRUE(at::equal(y, encoder->encode(samples).at(batch_keys::kFirstFrame)));
+  // encode() computes each sample by itself, which may round a product in another way
+  EXPECT_LE(testing::relative_l2(y, encoder->encode(samples).at(batch_keys::kFirstFrame)), 1e-6);
   EXPECT_EQ(encoder->first_frame_channels(video.select(2, 0), 9).size(2), 3);
   EXPECT_THROW(encoder->first_frame_channels(video, 9), c10::Error);
 }
