@@ -14,6 +14,8 @@ constexpr std::size_t kBudget = 20, kRoleBudget = 60;
 constexpr auto kWindow = 300s, kSteady = 600s, kStartTimeout = 60s, kRoomPatience = 5s;
 /// The share of a node's memory that actors may get (docs/placement.md).
 constexpr double kUsable = 0.7;
+/// docs/evaluation.md#evaluations-of-a-run.
+constexpr int kMostDeathsInPlay = 6;
 constexpr double kFirstPause = 0.5, kLongestPause = 30, kJitter = 0.2;
 
 bool is_fixed(const std::string& role) { return role == "learner" || role == "checkpointer"; }
@@ -25,6 +27,7 @@ void ActorJudge::begins(const MembershipJudge& nodes) {
   for (auto& [instance, start] : starts_) start.is_left = true;
   restarts_.clear();
   of_role_.clear();
+  begun_ = {};
   up_since_.clear();
   room_since_.clear();
 }
@@ -39,15 +42,23 @@ void ActorJudge::hears(const std::string& from, const Message& message) {
   } else if (const auto* exited = std::get_if<ActorExited>(&message)) {
     ends(*exited);
   } else if (const auto* sample = std::get_if<Quarantined>(&message)) {
-    for (const std::string& producer : sample->producers) {
-      auto& of = restarts_[name_without_life(producer)];
-      if (of.empty()) continue;
-      auto& all = of_role_[producer.substr(0, producer.find('/'))];
-      const auto same = std::find(all.begin(), all.end(), of.back());
-      if (same != all.end()) all.erase(same);
-      of.pop_back();
-    }
+    for (const std::string& producer : sample->producers) forgives(producer);
+  } else if (const auto* report = std::get_if<EvalReport>(&message)) {
+    if (!report->metrics.empty() || !from.starts_with("evaluator/")) return;
+    const std::pair evaluation(report->fence, report->step);
+    begins_ = evaluation == begun_ ? begins_ + 1 : 1;
+    begun_ = evaluation;
+    if (begins_ > 1 && begins_ <= kMostDeathsInPlay + 1) forgives(from);
   }
+}
+
+void ActorJudge::forgives(const std::string& instance) {
+  auto& of = restarts_[name_without_life(instance)];
+  if (of.empty()) return;
+  auto& all = of_role_[instance.substr(0, instance.find('/'))];
+  const auto same = std::find(all.begin(), all.end(), of.back());
+  if (same != all.end()) all.erase(same);
+  of.pop_back();
 }
 
 void ActorJudge::ends(const ActorExited& exited) {
@@ -57,7 +68,7 @@ void ActorJudge::ends(const ActorExited& exited) {
   (exited.unkillable ? start.is_unkillable : start.has_ended) = true;
   const ActorRecord* row = seen_.service->job().actor(exited.actor);
   const bool counts = row && row->instance() == found->first && is_hosted(*row) && !row->removing;
-  if (!counts || exited.unkillable || !seen_.wants_actors()) return;
+  if (!counts || exited.unkillable || !seen_.wants_actors() || seen_.service->job().is_spare(start.role)) return;
   owed_pause_ = pause_after(exited, start.role);
   if (start.role == "learner" && !owed_pause_->is_refused) lost_learner_ = exited.actor;
 }
@@ -193,7 +204,7 @@ void ActorJudge::settled(bool has_ticked) {
   if (const auto pause = std::exchange(owed_pause_, std::nullopt)) {
     const ActorRecord* row = job.actor(pause->actor);
     const bool is_planned = row && row->state == ActorState::planned && row->restart_at;
-    if (pause->is_refused && seen_.wants_actors()) {
+    if (pause->is_refused && seen_.wants_actors() && !pause->actor.starts_with("evaluator/")) {
       breach_(fmt::format("{} ended in a way that cannot be mended, and the job goes on", pause->actor));
     } else if (!pause->is_refused && !is_planned) {
       breach_(fmt::format("{} ended and is not started again: {}", pause->actor, job.failure()));
@@ -244,7 +255,8 @@ void ActorJudge::judge_table() {
     bool has_room = false;
     for (std::size_t rank = 0; row.waits_for_room && rank < plan.nodes.size(); ++rank) {
       const auto node = static_cast<std::int64_t>(rank);
-      has_room |= nodes_->presence(node) == NodePresence::alive && (node == 0 || row.plan.role != "rollout") &&
+      has_room |= nodes_->presence(node) == NodePresence::alive &&
+                  (node == 0 || (row.plan.role != "rollout" && row.plan.role != "evaluator")) &&
                   static_cast<double>(memory[node] + row.plan.memory_bytes) <=
                       kUsable * static_cast<double>(plan.nodes[rank].memory_bytes);
     }

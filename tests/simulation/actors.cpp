@@ -35,8 +35,30 @@ void World::begin_actor(const SimNode& node, const ActorIdentity& identity, cons
     const std::string instance = actor->identity.instance();
     if (actor->role == "learner" || actor->role == "rollout") up.channels = {"shm:" + instance, "zmq:" + instance};
     if (actor->role == "rollout") up.weights = up.channels;
+    if (actor->role == "evaluator") up.weights = {"shm:" + instance, "zmq:" + instance};
     say(actor, up);
-    if (actor->role != "learner" && actor->role != "checkpointer") report_times(actor);
+    if (actor->role == "evaluator")
+      evaluate(actor);
+    else if (actor->role != "learner" && actor->role != "checkpointer")
+      report_times(actor);
+  });
+}
+
+void World::evaluate(const std::shared_ptr<SimActor>& actor) {
+  if (actor->is_playing || due_ <= evaluated_) return;
+  actor->is_playing = true;
+  const auto [fence, step] = due_;
+  EvalReport report{.actor = actor->identity.actor, .fence = fence, .step = step};
+  say(actor, report);
+  in_actor(actor, Millis(1000 + in(12'000)), [this, actor, report]() mutable {
+    const double lost = in(8) == 0 ? 2 : 0;
+    if (lost > 0) say(actor, Event{.actor = report.actor, .kind = "evaluation_failed", .text = "as scripted"});
+    report.metrics = {{"eval/num_trajectories", 2 - lost}, {"eval/lost", lost}};
+    if (lost == 0) report.metrics["eval/return"] = 1;
+    say(actor, report);
+    actor->is_playing = false;
+    evaluated_ = {report.fence, report.step};
+    evaluate(actor);
   });
 }
 
@@ -152,7 +174,7 @@ void World::hear_peers(SimActor& actor, const Peers& peers) {
 
 void World::hang(const std::shared_ptr<SimActor>& actor) {
   actor->is_hung = true;
-  if (actor->role == "learner" || actor->role == "checkpointer") return;
+  if (actor->role == "learner" || actor->role == "checkpointer" || actor->role == "evaluator") return;
   // Its consumer reports it, again and again.
   const std::string told_by = actor->role == "env" ? "rollout/" : "learner/";
   clock_.after(Millis(10'000 + in(10'000)), [this, actor, told_by] {

@@ -30,7 +30,11 @@ JobController::Setup World::setup() {
   JobController::Setup setup;
   setup.config.job.name = "sim";
   if (schedule_.makers == Schedule::Makers::encoders) setup.config.data.features.encode = "encoder";
-  if (schedule_.makers == Schedule::Makers::simulators) setup.config.job.kind = JobKind::rl;
+  if (has_evaluator()) {
+    setup.config.job.kind = JobKind::rl;
+    setup.config.eval.every = 6;
+    setup.config.eval.timeout = Seconds(30);
+  }
   setup.config.training.steps = schedule_.steps;
   setup.config.training.step_timeout = Seconds(step_timeout());
   setup.config.checkpoint.timeout = Seconds(15);
@@ -59,6 +63,7 @@ JobController::Setup World::setup() {
     for (std::int64_t rank = 0; rank < of_each; ++rank)
       add(pool, rank, pool == "rollout" ? 0 : rank % static_cast<std::int64_t>(kNodes));
   }
+  if (has_evaluator()) add("evaluator", 0, 0);
   add("checkpointer", 0, 0);
   setup.plan.collective = "gloo";
   setup.plan.batch = {.global = GroupJudge::kBatch, .micro = 2, .data_ranks = kRanks, .accumulation = 1};

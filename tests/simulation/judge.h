@@ -196,6 +196,8 @@ class ActorJudge {
   void introduces(const std::string& to, const Peers& peers, std::uint64_t fence);
   /// What docs/processes.md#restart says of this end.
   Pause pause_after(const ActorExited& exited, const std::string& role);
+  /// The newest end of it does not count.
+  void forgives(const std::string& instance);
   void judge_table();
 
   const Seen& seen_;
@@ -203,6 +205,9 @@ class ActorJudge {
   const Breach breach_;
   std::map<std::string, Start> starts_;
   std::map<std::string, std::deque<SimTime>> restarts_, of_role_;
+  // Fence and step of the newest evaluation that was begun, and by how many processes.
+  std::pair<std::uint64_t, std::int64_t> begun_{};
+  int begins_ = 0;
   // When an actor came up, and since when one that waits for room has had some.
   std::map<std::string, SimTime> up_since_, room_since_;
   std::optional<Pause> owed_pause_;

@@ -156,7 +156,12 @@ void World::report_step(const std::shared_ptr<SimActor>& rank) {
   }
   if (schedule_.is_on_disk) append_ledger(*rank, report);
   say(rank, report);
-  if (is_first && step % 20 == 10)
+  if (is_first && has_evaluator() && (step % 6 == 0 || done(*rank))) {
+    due_ = {rank->fence, step};
+    if (const auto evaluator = actor_of("evaluator/"))
+      in_actor(evaluator, Millis(in(500)), [this, evaluator] { evaluate(evaluator); });
+  }
+  if (is_first && !has_evaluator() && step % 20 == 10)
     say(rank, EvalReport{.actor = actor,
                          .fence = rank->fence,
                          .step = step,

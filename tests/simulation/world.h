@@ -63,6 +63,8 @@ struct SimActor {
   std::unique_ptr<LedgerWriter> ledger;
   // Of an actor that feeds learners: their instances.
   std::set<std::string> feeds;
+  // Of an evaluator: it plays.
+  bool is_playing = false;
 };
 
 /// A node's process: its agent and its membership.
@@ -143,6 +145,9 @@ class World {
   /// What makers of samples tell of themselves.
   void report_times(const std::shared_ptr<SimActor>& actor);
   void hang(const std::shared_ptr<SimActor>& actor);
+  /// What an evaluator does when it has come up, when weights are due, and when it has played.
+  void evaluate(const std::shared_ptr<SimActor>& actor);
+  bool has_evaluator() const { return schedule_.makers == Schedule::Makers::simulators; }
   std::shared_ptr<SimActor> actor_of(const std::string& prefix, std::uint32_t number = 0);
 
   // The group of learners, and what the checkpointer writes.
@@ -236,6 +241,8 @@ class World {
   std::set<std::string> every_start_;
   std::map<std::uint64_t, Group> groups_;
   std::map<std::pair<std::uint64_t, std::int64_t>, History> snapshots_;
+  // Fence and step of the newest weights to be evaluated, and of the last that were.
+  std::pair<std::uint64_t, std::int64_t> due_{0, 0}, evaluated_{0, 0};
   std::pair<std::uint64_t, std::int64_t> committed_{0, 0};
   // Whose checkpoint cannot be read.
   std::int64_t damaged_step_ = -1;

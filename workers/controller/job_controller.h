@@ -88,6 +88,11 @@ class JobController {
   /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned where there is room; any other
   /// fails the job.
   void node_lost(std::int64_t rank, TimePoint now);
+  /// Only the evaluation of the last step is awaited, and an actor of this role does nothing for it.
+  bool is_spare(std::string_view role) const {
+    return evaluations_.is_awaited() && role != RoleKind::evaluator &&
+           (role != RoleKind::learner || !evaluations_.needs_weights());
+  }
   /// The actor's record; null: there is none of this name.
   const ActorRecord* actor(const std::string& name) const { return actors_.find(name); }
 
@@ -143,11 +148,6 @@ class JobController {
   void watch_evaluation(TimePoint now);
   /// Its evaluation is not awaited any more, and counts as lost; the job is complete all the same.
   void end_without_evaluation(const std::string& why, TimePoint now);
-  /// Only the evaluation of the last step is awaited, and an actor of this role does nothing for it.
-  bool is_spare(std::string_view role) const {
-    return evaluations_.is_awaited() && role != RoleKind::evaluator &&
-           (role != RoleKind::learner || !evaluations_.needs_weights());
-  }
   /// The last step is trained again: starts what await_evaluation() stopped.
   void start_stopped(TimePoint now);
   /// A message that is not the controller's.
