@@ -2,23 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
 
+#include "base/spawn.h"
 #include "base/utf8.h"
 #include "workers/node/cgroup.h"
 #include "workers/node/parent_death.h"
-
-extern char** environ;
 
 namespace troupe::workers {
 
@@ -68,68 +64,12 @@ bool is_inherited(std::string_view name) {
   });
 }
 
-/// The C structs of posix_spawn.
-struct SpawnSettings {
-  SpawnSettings() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
-void apply(SpawnSettings& settings, const std::string& log) {
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&settings.attributes, &none);
-  posix_spawnattr_setsigdefault(&settings.attributes, &all);
-  posix_spawnattr_setpgroup(&settings.attributes, 0);
-  posix_spawnattr_setflags(&settings.attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  posix_spawn_file_actions_addopen(&settings.actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&settings.actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&settings.actions, 2, 1);
-  posix_spawn_file_actions_addclosefrom_np(&settings.actions, 3);
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& lines) {
-  std::vector<char*> pointers;
-  pointers.reserve(lines.size() + 1);
-  for (auto& line : lines) pointers.push_back(line.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-Error spawn_error(const ProcessSpec& spec, int why) {
-  const Errc code = why == ENOENT || why == EACCES                    ? Errc::not_found
-                    : why == EAGAIN || why == ENOMEM || why == EMFILE ? Errc::resource_exhausted
-                                                                      : Errc::unavailable;
-  return {code, fmt::format("cannot start {} ({}): {}", spec.name, spec.argv.front(), std::strerror(why))};
-}
-
 }  // namespace
 
-std::vector<std::string> child_environment(const ProcessSpec& spec) {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view line = *entry;
-    const std::string_view name = line.substr(0, line.find('='));
-    if (name.size() < line.size() && is_inherited(name)) variables[std::string(name)] = line.substr(name.size() + 1);
-  }
-  for (const auto& [name, value] : spec.env) variables[name] = value;
+std::vector<std::string> environment_of(const ProcessSpec& spec) {
+  auto variables = spec.env;
   variables[kParentPidVariable] = std::to_string(::getpid());
-  std::vector<std::string> lines;
-  lines.reserve(variables.size());
-  for (const auto& [name, value] : variables) lines.push_back(name + "=" + value);
-  return lines;
+  return child_environment(variables, is_inherited);
 }
 
 Result<SpawnedChild> spawn_child(const ProcessSpec& spec) {
@@ -148,23 +88,12 @@ Result<SpawnedChild> spawn_child(const ProcessSpec& spec) {
     child.log_begin = info.st_size;
   }
   SpawnSettings settings;
-  apply(settings, log);
-  std::vector<std::string> arguments = spec.argv, environment = child_environment(spec);
-  const auto argv = pointers_to(arguments), envp = pointers_to(environment);
-  if (const int why =
-          ::posix_spawn(&child.pid, argv.front(), &settings.actions, &settings.attributes, argv.data(), envp.data());
-      why != 0) {
-    return spawn_error(spec, why);
-  }
-  // the child cannot be gone from the process table before we wait for it, so the pid is still its own
-  child.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
-  if (!child.pidfd.is_open()) {
-    const int why = errno;
-    ::kill(-child.pid, SIGKILL);
-    siginfo_t info{};
-    ::waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED);
-    return spawn_error(spec, why);
-  }
+  posix_spawn_file_actions_addopen(&settings.actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&settings.actions, 2, 1);
+  auto spawned = spawn_process(spec.argv, environment_of(spec), settings);
+  if (!spawned) return spawned.error().with(fmt::format("cannot start {} ({})", spec.name, spec.argv.front()));
+  child.pid = spawned->pid;
+  child.pidfd = std::move(spawned->pidfd);
   return child;
 }
 

@@ -24,7 +24,7 @@ struct SpawnedChild {
 Result<SpawnedChild> spawn_child(const ProcessSpec& spec);
 
 /// "NAME=value" lines of a child: allow-listed variables of this process, then `spec.env`, then TROUPE_PARENT_PID.
-std::vector<std::string> child_environment(const ProcessSpec& spec);
+std::vector<std::string> environment_of(const ProcessSpec& spec);
 
 /// The last 4 KiB of the file from `begin` on, as UTF-8.
 std::string read_tail(const std::string& file, std::int64_t begin);
