@@ -25,6 +25,7 @@
 #include "configs/embedded.h"
 #include "configs/loader.h"
 #include "configs/overrides.h"
+#include "workers/bridge/bridge_factory.h"
 #include "workers/node/parent_death.h"
 
 namespace troupe::app {
@@ -192,6 +193,7 @@ int run_command_line(int argc, char** argv) {
   open_standard_streams();
   die_with_parent();
   use_bundled_fonts();
+  register_bridge_envs();
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && handles_signals(words[0])) block_signals();
   if (!words.empty() && !words[0].starts_with("-") && words[0] != "host" &&

@@ -97,7 +97,8 @@ Result<void> record_failures(const LoadedAgent& loaded, const EvaluationPlan& pl
     fmt::print(stderr, "note: {} has no camera, so no videos are written\n", loaded.agent.spec().id);
     return {};
   }
-  TROUPE_ASSIGN(const auto envs, make_env_factory(loaded.job.env));
+  TROUPE_ASSIGN(const auto envs,
+                make_described_env_factory(loaded.job.env, loaded.agent.spec(), "the policy's environment"));
   TROUPE_TRY(write_episode_videos(envs, played.records, plan.folder + "/videos"));
   for (const EvaluationEpisode& record : played.records) {
     if (!record.actions.empty()) played.videos[record.seed] = "videos/" + episode_video_name(record);

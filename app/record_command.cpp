@@ -7,7 +7,7 @@
 
 #include "app/command_progress.h"
 #include "app/commands.h"
-#include "app/env_words.h"
+#include "app/env_option_words.h"
 #include "app/exit_code.h"
 #include "base/shell_word.h"
 #include "base/stopwatch.h"

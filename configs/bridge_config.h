@@ -11,17 +11,17 @@ namespace troupe::configs {
 /// How simulators of environments in Python start and find their workers (docs/bridge.md). Belongs to a machine, not to
 /// a job's results.
 struct BridgeConfig {
-  /// Read by env/bridge.
+  /// Read by workers/bridge.
   std::string python;
-  /// Read by env/bridge.
+  /// Read by workers/bridge.
   std::vector<std::string> path;
-  /// Read by env/bridge.
+  /// Read by workers/bridge.
   /// Not with python.
   std::vector<std::string> command;
-  /// 0 to 1024. Read by actors, env/bridge.
+  /// 0 to 1024. Read by actors, workers/bridge.
   /// 0 wants bind.
   std::int64_t workers = 1;
-  /// Read by env/bridge.
+  /// Read by workers/bridge.
   std::string bind;
 
   template <class V>

@@ -20,6 +20,7 @@
 #include "bench/env/pool_loop.h"
 #include "bench/support/failures.h"
 #include "bench/support/result_file.h"
+#include "workers/bridge/bridge_factory.h"
 
 namespace troupe::bench {
 namespace {
@@ -133,5 +134,6 @@ int run(int argc, char** argv) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
+  troupe::workers::register_bridge_envs();
   return troupe::bench::exit_status("bench_env_sim", 1, [&] { return troupe::bench::run(argc, argv); });
 }

@@ -7,9 +7,10 @@
 
 namespace troupe::comm {
 
-/// Internal to comm/bridge: takes env.bridge.bind for one hub, as long as what it returns is open; closed where binding
-/// itself keeps others away. A socket in a file is held by a lock on FILE.lock, since ZeroMQ takes it away from whoever
-/// has it. Errors: invalid_argument (an address that others than this machine reach), unavailable (taken).
+/// Internal to comm/bridge: reserves the address env.bridge.bind for one hub while the returned descriptor is open.
+/// For ipc://FILE it locks FILE.lock, because ZeroMQ replaces the socket file of a hub that still runs. For tcp the
+/// descriptor is closed: the system refuses a second bind. Errors: invalid_argument (an address that other machines can
+/// reach), unavailable (another hub has it).
 Result<base::FileDescriptor> take_bridge_address(const std::string& bind);
 
 }  // namespace troupe::comm

@@ -245,7 +245,7 @@ Result<WireMap> RouterHub::ask(std::int64_t lease, std::string_view type, WireMa
   while (!call.answer) {
     const auto now = Clock::now();
     if (table_.is_behind_making(request)) {
-      call.answered.wait_until(lock, now + kLook);  // whoever asked for that gives up in time
+      call.answered.wait_until(lock, now + kLook);  // the call that makes environments has a deadline of its own
       continue;
     }
     if (now < call.begun + patience) {
@@ -364,7 +364,7 @@ void RouterHub::take(const std::string& peer, std::span<const std::byte> bytes) 
   const std::lock_guard lock(mutex_);
   if (!message) {
     ++malformed_;
-    // REJECT: who speaks another version waits for an answer to its HELLO
+    // a worker of another protocol version waits for an answer to its HELLO
     return table_.post(peer, 0, {.type = "REJECT", .body = {{"reason", message.error().message()}}});
   }
   if (message->type == "HELLO") return take_hello(peer, *message);
@@ -460,7 +460,7 @@ void RouterHub::end_silent() {
   const auto now = Clock::now();
   std::vector<std::pair<std::int64_t, Error>> silent;
   for (const auto& [number, session] : table_.sessions()) {
-    // one that is asked has until the question's deadline: a beat may be late behind a simulator that holds the process
+    // a worker with an open question has until its deadline: a simulator that holds the interpreter delays beats
     if (session.process.is_open() || now - session.heard < options_.liveness || table_.is_asked(number)) continue;
     silent.emplace_back(number, Error{Errc::aborted, fmt::format("worker {} has sent no beat for {:.1f} s",
                                                                  session.hello.name, seconds(now - session.heard))});

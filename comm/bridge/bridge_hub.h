@@ -28,8 +28,8 @@ struct BridgeHubOptions {
   std::string bind = {};
   /// Of one message of a worker.
   std::size_t max_message_bytes = std::size_t{1} << 20;
-  /// Workers that there are to be. As long as there are fewer, and none is said to be out, a lease waits for them for
-  /// up to ten seconds of its patience: those that are there would get all leases, and those that come none.
+  /// Expected number of workers. While fewer have come and no outage is announced, a lease waits up to ten seconds for
+  /// the others; without that wait the first workers would get all leases.
   std::size_t awaited = 1;
   /// A worker whose process cannot be watched counts as dead after this long without a beat of it.
   std::chrono::milliseconds liveness{10'000};
@@ -61,11 +61,10 @@ class BridgeLease {
 /// workers come, and leases of their environments. One thread of its own; methods may be called from any. Outlives its
 /// leases.
 ///
-/// A worker is gone when its process ends (it is watched where hub and worker see each other's process ids), when it
-/// says so, when it answers too late, when one of the same name comes, or when its beats stop, its process cannot be
-/// watched and nobody waits for an answer of it. Its leases then fail at once. An answer of a worker that is gone, or
-/// to a question that was given up, is dropped by its number. What strangers send is answered or dropped, and never
-/// ends anything.
+/// A worker counts as gone when its process ends (watched where hub and worker share a process-id namespace), when it
+/// says BYE, when it misses the deadline of a question, when another worker takes its name, or, if its process cannot
+/// be watched, when its heartbeats stop while no question is open. All leases of a gone worker fail at once. The hub
+/// drops late answers by their request number, and answers or drops messages of unknown peers.
 class BridgeHub {
  public:
   /// Binds and starts; ipc://PATH is held by a lock on PATH.lock, which stays. Errors: invalid_argument (bind),
@@ -80,7 +79,8 @@ class BridgeHub {
   /// has as long for each of them. Errors: deadline_exceeded, unavailable (there never was a worker, and the outage
   /// says why); those of BridgeLease::call.
   virtual Result<std::unique_ptr<BridgeLease>> lease(std::int64_t rows, std::chrono::milliseconds patience) = 0;
-  /// Why no worker comes, for those who wait for the first one; forgotten when one comes.
+  /// Says why no worker can be started: calls of lease() that wait for a first worker fail with `why`. The next worker
+  /// that comes ends the outage.
   virtual void announce_outage(const Error& why) = 0;
 
   struct Stats {

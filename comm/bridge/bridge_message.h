@@ -16,7 +16,7 @@ inline constexpr char kBridgeMagic[] = "TRB1";
 /// [major, minor]: the major one must be equal; keys that a minor one adds are ignored by others.
 inline constexpr std::int64_t kBridgeVersion[] = {1, 0};
 
-/// One message: what it is, whose, which request it makes or answers, and what is in it.
+/// One message: type, session, request number and body.
 struct BridgeMessage {
   /// "HELLO", "STEP", ...
   std::string type;

@@ -27,7 +27,7 @@ void SessionTable::begin(Session session) {
 void SessionTable::end(std::int64_t session, const Error& why) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
-  // one that lives and is only late begins anew
+  // a worker that is alive and only late says HELLO again
   post(found->second.peer, session,
        {.type = "ERR", .body = {{"text", "this session is over: " + why.message()}, {"fatal", true}}});
   gone_.push_back({found->second.hello.name, why});

@@ -82,17 +82,17 @@ class SessionTable {
 
   /// Sends the question of `call`, which lives until it is answered or forgotten.
   void ask(std::int64_t request, Call& call, std::string_view type, WireMap body);
-  /// The asker waits no longer.
+  /// The call gave up.
   void forget(std::int64_t request) { calls_.erase(request); }
   /// Whether the worker has a question that makes environments before this one.
   bool is_behind_making(std::int64_t request) const;
-  /// Whether somebody waits for an answer of this session.
+  /// Whether a call of this session is open.
   bool is_asked(std::int64_t session) const;
-  /// False: nobody waits for it.
+  /// Gives a call its answer. False: no open call of this session has that request number.
   bool answer(std::int64_t request, std::int64_t session, Result<WireMap> answer);
 
   void post(const std::string& peer, std::int64_t session, BridgeMessage message);
-  /// What was posted, in order, and who is gone, since the last call.
+  /// Messages posted, in order, and workers gone, since the last call.
   std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
   std::vector<Gone> take_gone() { return std::exchange(gone_, {}); }
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "env/arm7/arm7_env.h"
-#include "env/bridge/bridge_factory.h"
 #include "env/classic/cart_pole.h"
 #include "env/classic/pendulum.h"
 #include "env/classic/reach.h"
@@ -50,10 +49,6 @@ std::vector<EnvRow>& table() {
       {"arm7/lift-v1", "MuJoCo: a seven-joint arm grasps a cube and lifts it", make_arm7_factory},
       {"arm7/pick_place-v1", "MuJoCo: a seven-joint arm carries a cube to a point in the air and holds it there",
        make_arm7_factory},
-      {"gymnasium:*", "Python: an environment of Gymnasium, gymnasium:ID or gymnasium:MODULE:ID", make_bridge_factory},
-      {"metaworld:*", "Python: a task of Meta-World, such as metaworld:reach-v3", make_bridge_factory},
-      {"python:*", "Python: a class of your own, python:MODULE:CLASS", make_bridge_factory},
-      {"robosuite:*", "Python: a task of robosuite, such as robosuite:Lift", make_bridge_factory},
   };
   return rows;
 }
@@ -75,12 +70,18 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env,
                                    .bridge = env.bridge});
 }
 
+Result<std::shared_ptr<const EnvFactory>> make_described_env_factory(const EnvConfig& env, const EnvSpec& described,
+                                                                     std::string_view described_by) {
+  TROUPE_ASSIGN(auto factory, make_env_factory(env, described));
+  TROUPE_TRY(check_same_spec(factory->spec(), described, described_by));
+  return factory;
+}
+
 Result<EnvSpec> env_spec_of(const EnvConfig& env) {
   if (env.id.empty()) return EnvSpec{};
   if (env.spec.empty()) {
     const auto factory = make_env_factory(env);
     if (!factory) return factory.error().with("env.id");
-    if (auto checked = check_env_spec((*factory)->spec()); !checked) return checked.error().with("env.id: " + env.id);
     return (*factory)->spec();
   }
   auto spec = read_env_spec(env.spec);
@@ -95,6 +96,10 @@ Result<EnvSpec> env_spec_of(const EnvConfig& env) {
 Result<EnvSpec> kept_env_spec(const std::string& folder, const EnvConfig& env) {
   auto kept = read_env_spec(fmt::format("{}/{}", folder, kEnvSpecFile));
   return kept || kept.error().code() != Errc::not_found ? kept : env_spec_of(env);
+}
+
+Result<EnvSpec> kept_env_spec(const std::string& text, const std::string& name, const EnvConfig& env) {
+  return text.empty() ? env_spec_of(env) : parse_env_spec(text, name);
 }
 
 void register_env(EnvRow row) {

@@ -1,4 +1,4 @@
-#include "env/bridge/worker_command.h"
+#include "workers/bridge/worker_command.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace troupe::env {
+namespace troupe::workers {
 
 namespace {
 
@@ -64,4 +64,4 @@ Result<WorkerCommand> worker_command(const configs::BridgeConfig& bridge) {
   return command;
 }
 
-}  // namespace troupe::env
+}  // namespace troupe::workers

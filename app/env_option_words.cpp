@@ -1,4 +1,4 @@
-#include "app/env_words.h"
+#include "app/env_option_words.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,8 @@
-#include "env/bridge/worker_process.h"
+#include "workers/bridge/worker_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,11 +14,11 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/spawn.h"
 #include "base/utf8.h"
+#include "workers/node/parent_death.h"
 
-extern char** environ;
-
-namespace troupe::env {
+namespace troupe::workers {
 
 namespace {
 
@@ -28,49 +26,10 @@ constexpr std::size_t kTailBytes = 65'536, kMostOutput = 16 << 20;
 constexpr int kLastWaitMs = 5'000;  // for a process that was killed: one that hangs in the kernel holds up nobody
 constexpr int kSaid = 2;            // python/troupe_env/__main__.py: the last line is a sentence for the user
 
-/// The C structs of posix_spawn.
-struct SpawnSettings {
-  SpawnSettings() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
 std::vector<std::string> environment_of(const WorkerCommand& command) {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view line = *entry;
-    const std::size_t equals = line.find('=');
-    if (equals != std::string_view::npos) variables[std::string(line.substr(0, equals))] = line.substr(equals + 1);
-  }
-  for (const auto& [name, value] : command.variables) variables[name] = value;
-  variables["TROUPE_PARENT_PID"] = std::to_string(::getpid());
-  std::vector<std::string> lines;
-  for (const auto& [name, value] : variables) lines.push_back(name + "=" + value);
-  return lines;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& lines) {
-  std::vector<char*> pointers;
-  for (std::string& line : lines) pointers.push_back(line.data());
-  pointers.push_back(nullptr);
-  return pointers;
+  auto variables = command.variables;
+  variables[kParentPidVariable] = std::to_string(::getpid());
+  return child_environment(variables, [](std::string_view) { return true; });
 }
 
 struct Pipe {
@@ -115,25 +74,19 @@ Result<WorkerProcess> WorkerProcess::start(const WorkerCommand& command, const s
   TROUPE_ASSIGN(Pipe out, make_pipe());
   TROUPE_ASSIGN(Pipe err, make_pipe());
   SpawnSettings settings;
-  posix_spawn_file_actions_addopen(&settings.actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&settings.actions, err.write.get(), 2);
   posix_spawn_file_actions_adddup2(&settings.actions, keeps_stdout ? out.write.get() : 2, 1);
-  posix_spawn_file_actions_addclosefrom_np(&settings.actions, 3);
-  std::vector<std::string> words = command.words, environment = environment_of(command);
+  std::vector<std::string> words = command.words;
   words.insert(words.end(), arguments.begin(), arguments.end());
-  const auto argv = pointers_to(words), envp = pointers_to(environment);
-  if (const int why = ::posix_spawnp(&process.pid_, argv.front(), &settings.actions, &settings.attributes, argv.data(),
-                                     envp.data());
-      why != 0) {
-    const bool missing = why == ENOENT || why == EACCES;
-    return Error{missing ? Errc::not_found : Errc::unavailable,
-                 fmt::format("{} cannot be started: {}{}", words.front(), std::strerror(why),
-                             missing ? "; env.bridge.python names the interpreter" : "")};
+  auto spawned = spawn_process(std::move(words), environment_of(command), settings);
+  if (!spawned) {
+    const bool is_missing = spawned.error().code() == Errc::not_found;
+    return Error{spawned.error().code(),
+                 fmt::format("{} cannot be started: {}{}", process.program_, spawned.error().message(),
+                             is_missing ? "; env.bridge.python names the interpreter" : "")};
   }
-  process.process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, process.pid_, 0)));
-  if (!process.process_.is_open())
-    return Error{Errc::resource_exhausted,
-                 fmt::format("a worker cannot be watched, and is ended: {}", std::strerror(errno))};
+  process.pid_ = spawned->pid;
+  process.process_ = std::move(spawned->pidfd);
   if (keeps_stdout) process.out_ = std::move(out.read);
   process.err_ = std::move(err.read);
   process.passes_on_ = !keeps_stdout;
@@ -153,9 +106,8 @@ WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
 WorkerProcess::~WorkerProcess() {
   if (pid_ == 0 || is_over_) return;
   kill();
-  // without a descriptor of its own its end cannot be waited for with a limit
   pollfd item{process_.get(), POLLIN, 0};
-  if (process_.is_open() && ::poll(&item, 1, kLastWaitMs) == 0) {
+  if (::poll(&item, 1, kLastWaitMs) == 0) {
     log::error("bridge: process {} of {} hangs in the kernel; it was killed and is left behind", pid_, program_);
     return;
   }
@@ -199,4 +151,4 @@ std::optional<WorkerProcess::End> WorkerProcess::poll_end() {
 
 std::string WorkerProcess::last_line() const { return last_line_of(output_.err); }
 
-}  // namespace troupe::env
+}  // namespace troupe::workers

@@ -1,4 +1,4 @@
-#include "env/bridge/describe.h"
+#include "workers/bridge/describe.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -6,10 +6,10 @@
 #include <chrono>
 #include <optional>
 
-#include "env/bridge/worker_process.h"
 #include "env/env_spec_json.h"
+#include "workers/bridge/worker_process.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 
 namespace {
 
@@ -36,4 +36,4 @@ Result<EnvSpec> describe_in_python(const WorkerCommand& command, const std::stri
   return parse_env_spec(process.output().out, id + " as Python describes it");
 }
 
-}  // namespace troupe::env
+}  // namespace troupe::workers

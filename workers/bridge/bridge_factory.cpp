@@ -1,4 +1,4 @@
-#include "env/bridge/bridge_factory.h"
+#include "workers/bridge/bridge_factory.h"
 
 #include <algorithm>
 #include <mutex>
@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "base/check.h"
-#include "env/bridge/bridge_env.h"
-#include "env/bridge/describe.h"
-#include "env/bridge/worker_pool.h"
 #include "env/make_allowance.h"
+#include "env/registry/registry.h"
+#include "workers/bridge/bridge_env.h"
+#include "workers/bridge/describe.h"
+#include "workers/bridge/worker_pool.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 
 namespace {
 
@@ -82,4 +83,15 @@ Result<std::shared_ptr<const EnvFactory>> make_bridge_factory(std::string_view i
       std::make_shared<BridgeFactory>(std::move(setup), to_milliseconds(options.step_timeout)));
 }
 
-}  // namespace troupe::env
+void register_bridge_envs() {
+  for (const EnvRow& family : {
+           EnvRow{"gymnasium:*", "Python: an environment of Gymnasium, gymnasium:ID or gymnasium:MODULE:ID",
+                  make_bridge_factory},
+           EnvRow{"metaworld:*", "Python: a task of Meta-World, such as metaworld:reach-v3", make_bridge_factory},
+           EnvRow{"python:*", "Python: a class of your own, python:MODULE:CLASS", make_bridge_factory},
+           EnvRow{"robosuite:*", "Python: a task of robosuite, such as robosuite:Lift", make_bridge_factory},
+       })
+    register_env(family);
+}
+
+}  // namespace troupe::workers

@@ -1,4 +1,4 @@
-#include "env/bridge/bridge_env.h"
+#include "workers/bridge/bridge_env.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 
 #include "env/make_allowance.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 
 namespace {
 
@@ -152,4 +152,4 @@ Result<void> BridgeEnv::render(std::int64_t lane, const std::string& camera, Ren
   return {};
 }
 
-}  // namespace troupe::env
+}  // namespace troupe::workers

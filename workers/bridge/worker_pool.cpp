@@ -1,4 +1,4 @@
-#include "env/bridge/worker_pool.h"
+#include "workers/bridge/worker_pool.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -19,10 +19,10 @@
 #include "base/blocked_signals.h"
 #include "base/event_fd.h"
 #include "base/log.h"
-#include "env/bridge/worker_process.h"
 #include "env/env_spec_json.h"
+#include "workers/bridge/worker_process.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 
 namespace {
 
@@ -55,9 +55,9 @@ struct Place {
   std::int64_t starts = 0;
   std::optional<WorkerProcess> process = {};
   Clock::time_point started = {};
-  /// Of the process, which is buried next.
+  /// How the process ended; the place is cleared next.
   std::optional<WorkerProcess::End> end = {};
-  /// The last one that was buried, and why it ended: the hub may see the end later.
+  /// Name of the worker that ended last, and why: the hub may notice the end later.
   std::string buried = {}, buried_why = {};
   /// It was given up and is to be killed.
   bool is_doomed = false;
@@ -268,4 +268,4 @@ Result<std::shared_ptr<WorkerPool>> WorkerPool::start(Setup setup) {
   return std::shared_ptr<WorkerPool>(std::move(pool));
 }
 
-}  // namespace troupe::env
+}  // namespace troupe::workers

@@ -8,11 +8,11 @@
 #include "base/result.h"
 #include "comm/bridge/bridge_hub.h"
 #include "configs/bridge_config.h"
-#include "env/bridge/worker_command.h"
-#include "env/bridge/worker_process.h"
 #include "env/env_spec.h"
+#include "workers/bridge/worker_command.h"
+#include "workers/bridge/worker_process.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 
 /// The workers of one kind of environment, and the hub to which they come: those that this process starts, keeps and
 /// ends, and those that the user starts. One that ends, or is given up, is started again, at once where it had answered
@@ -39,4 +39,4 @@ class WorkerPool {
   virtual comm::BridgeHub& hub() = 0;
 };
 
-}  // namespace troupe::env
+}  // namespace troupe::workers

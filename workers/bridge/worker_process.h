@@ -9,9 +9,9 @@
 
 #include "base/file_descriptor.h"
 #include "base/result.h"
-#include "env/bridge/worker_command.h"
+#include "workers/bridge/worker_command.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 
 /// What Python may take to start and to make its first environment.
 inline constexpr std::chrono::minutes kStartPatience{3};
@@ -51,9 +51,9 @@ class WorkerProcess {
     /// `why` is the worker's own sentence, of something that the user can mend.
     bool is_said = false;
   };
-  /// Once, when it has; what is left of its group is killed first.
+  /// How the process ended; returned once. Kills what is left of its process group.
   std::optional<End> poll_end();
-  /// Its group too.
+  /// Kills the process and its process group.
   void kill();
 
  private:
@@ -67,4 +67,4 @@ class WorkerProcess {
   Output output_;
 };
 
-}  // namespace troupe::env
+}  // namespace troupe::workers

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "configs/bridge_config.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 
 /// How a worker is started: the words in front of its own arguments, and variables beside this process's.
 struct WorkerCommand {
@@ -22,4 +22,4 @@ struct WorkerCommand {
 /// invalid_argument (command and python), not_found (no package).
 Result<WorkerCommand> worker_command(const configs::BridgeConfig& bridge);
 
-}  // namespace troupe::env
+}  // namespace troupe::workers

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "env/batch_env.h"
-#include "env/bridge/worker_pool.h"
+#include "workers/bridge/worker_pool.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 
 /// Environments of one lease as lanes: each call is one question to their worker and its answer. A worker that does not
 /// answer within half of `step_timeout` is given up; a reset may take kMakeAllowance more for each lane that it is the
@@ -38,4 +38,4 @@ class BridgeEnv final : public BatchEnv {
   std::vector<char> is_made_;  // by lane: it has been reset, and has not failed since
 };
 
-}  // namespace troupe::env
+}  // namespace troupe::workers

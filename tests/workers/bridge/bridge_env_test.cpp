@@ -10,14 +10,14 @@
 #include <fstream>
 #include <optional>
 
-#include "env/bridge/worker_pool.h"
-#include "env/bridge/worker_process.h"
 #include "env/env_pool.h"
-#include "env/registry/registry.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/visible.h"
+#include "workers/bridge/bridge_factory.h"
+#include "workers/bridge/worker_pool.h"
+#include "workers/bridge/worker_process.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -37,7 +37,7 @@ EnvOptions in_tests(NamedOptions options = {}) {
 }
 
 std::shared_ptr<const EnvFactory> factory_of(const std::string& id, const EnvOptions& options) {
-  auto factory = make_env_factory(id, options);
+  auto factory = make_bridge_factory(id, options);
   EXPECT_TRUE(factory) << factory.error().message();
   return *factory;
 }
@@ -142,7 +142,7 @@ TEST(WorkerProcessTest, OneThatCannotBeWatchedIsEndedBeforeTheError) {
   const auto process = WorkerProcess::start(shell("exec sleep 600"), {}, true);
   ::setrlimit(RLIMIT_NOFILE, &before);
   ASSERT_FALSE(process);
-  EXPECT_THAT(process.error().message(), HasSubstr("a worker cannot be watched"));
+  EXPECT_THAT(process.error().message(), HasSubstr("cannot be started: Too many open files"));
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
 }
 
@@ -173,7 +173,7 @@ TEST(BridgeEnvTest, AnEnvironmentDescribesItselfByWhatPythonMakes) {
 
 TEST(BridgeEnvTest, WhatIsMissingIsOneSentenceBeforeAnythingBegins) {
   const auto why = [](const std::string& id, const EnvOptions& options) {
-    return make_env_factory(id, options).error().message();
+    return make_bridge_factory(id, options).error().message();
   };
   EXPECT_THAT(why("gymnasium:no_such_module:Nothing-v0", in_tests()),
               AllOf(HasSubstr("needs the Python package"), HasSubstr("-m pip install ")));
@@ -298,4 +298,4 @@ TEST(BridgeEnvTest, WorkersThatNeverComeAreSaidWithTheirLastWords) {
 }
 
 }  // namespace
-}  // namespace troupe::env
+}  // namespace troupe::workers

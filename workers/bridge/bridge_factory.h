@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "env/env_factory.h"
 
-namespace troupe::env {
+namespace troupe::workers {
 
 /// The factory of an environment in Python, by the family of its id (docs/bridge.md): gymnasium:, metaworld:, python:,
 /// robosuite:. Asks Python once what it is, unless that is known. The first environment that it makes starts the
@@ -14,4 +14,7 @@ namespace troupe::env {
 /// success. No profiles. Errors: those of describe_in_python, worker_command and check_env_options.
 Result<std::shared_ptr<const EnvFactory>> make_bridge_factory(std::string_view id, const EnvOptions& options);
 
-}  // namespace troupe::env
+/// Adds these families of ids to the table of environments (env/registry/registry.h), as register_env() does.
+void register_bridge_envs();
+
+}  // namespace troupe::workers
