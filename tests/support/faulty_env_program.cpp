@@ -1,13 +1,13 @@
-// `troupe` with faulty-v1, an environment that fails as simulators do. Processes of a job share what they count in the
-// file that TROUPE_FAULTY_COUNTS names, so that faults come at their rate whichever process steps.
+// `troupe` with faulty-v1, an environment that fails as simulators do. Processes of one role share their counts in the
+// file that TROUPE_FAULTY_COUNTS names, so that a fault comes at its rate however often a process is started again.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
-#include <thread>
+#include <string_view>
 
 #include "app/troupe.h"
 #include "base/file_io.h"
@@ -18,8 +18,12 @@ namespace {
 
 using namespace troupe::env;
 
+/// Simulators count their steps apart from everybody else.
+bool is_simulator = false;
+
 struct Counts {
-  std::atomic<std::int64_t> steps, hangs;
+  std::atomic<std::int64_t> simulator_steps, other_steps, hangs;
+  std::atomic<std::int64_t>& steps() { return is_simulator ? simulator_steps : other_steps; }
 };
 
 Counts& counts() {
@@ -39,6 +43,10 @@ Counts& counts() {
 void segfault() {
   volatile std::uintptr_t nowhere = 0;
   *reinterpret_cast<volatile int*>(nowhere) = 1;
+}
+
+[[noreturn]] void hang() {
+  for (;;) ::pause();
 }
 
 /// Episodes of 50 steps, each worth 1. It throws in 1 of 200 steps and in every episode of kBadSeed, ends its process
@@ -66,9 +74,8 @@ class FaultyEnv final : public Env {
     return {};
   }
   Result<void> step(std::span<const float>, StepSlot out) override {
-    const std::int64_t number = ++counts().steps;
-    if (seed_ == episode_seed(kHangingSeed, 0, 0) && step_ == 10 && counts().hangs.fetch_add(1) == 0)
-      std::this_thread::sleep_for(std::chrono::hours(1));
+    const std::int64_t number = ++counts().steps();
+    if (seed_ == episode_seed(kHangingSeed, 0, 0) && step_ == 10 && counts().hangs.fetch_add(1) == 0) hang();
     if (number % 5'000 == 0) segfault();
     if (number % 200 == 0) throw std::runtime_error("the wheel came off");
     if (seed_ == episode_seed(kBadSeed, 0, 0)) throw std::runtime_error("the axle broke");
@@ -94,6 +101,8 @@ class FaultyEnv final : public Env {
 
 int main(int argc, char** argv) {
   using troupe::testing::FaultyEnv;
+  for (int i = 1; i + 1 < argc; ++i)
+    troupe::testing::is_simulator |= argv[i] == std::string_view("--role") && argv[i + 1] == std::string_view("env");
   troupe::register_env({"faulty-v1", "an environment of tests", troupe::make_simple_env_factory<FaultyEnv>});
   return troupe::run_command_line(argc, argv);
 }
