@@ -8,6 +8,7 @@ set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
+source "$root/bench/support/step_rates.sh"
 rounds=7 sizes="1 8 64 1024" threads=2 tasks="CartPole-v1 Pendulum-v1" out="" in_all=1000000
 binaries=()
 while [ $# -gt 0 ]; do
@@ -29,12 +30,6 @@ need_program "$after" bench_env_sim
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Column $1 of file $2 (steps, CPU-seconds, seconds): thousand steps per each, as a median; with a file $3 that file's rates over those.
-rates() {
-  paste "$2" "${3:-$2}" | awk -v c="$1" -v ratio="${3:+yes}" '{ r = $1 / $c / 1000; print ratio ? $4 / $(c + 3) / 1000 / r : r }' |
-    awk -v digits="$([ -n "${3:-}" ] && echo 2 || echo 0)" -f "$root/bench/support/medians.awk"
-}
-
 load=$(cut -d' ' -f1 /proc/loadavg)
 table="| task | environments | before, thousand steps per CPU-second | after | after / before | before, thousand steps per second | after | after / before | same bits |
 |---|---|---|---|---|---|---|---|---|"
@@ -53,7 +48,7 @@ for task in $tasks; do
       [ "$("$before" --bits "${case_of[@]}" --threads "$t" --steps 1200)" = "$("$after" --bits "${case_of[@]}" --threads "$t" --steps 1200)" ] || same=NO
     done
     [ $same = yes ] || status=1
-    line="| $task | $n | $(rates 2 "$work/before") | $(rates 2 "$work/after") | $(rates 2 "$work/before" "$work/after") | $(rates 3 "$work/before") | $(rates 3 "$work/after") | $(rates 3 "$work/before" "$work/after") | $same |"
+    line="| $task | $n | $(rates 2 0 "$work/before") | $(rates 2 0 "$work/after") | $(rates 2 2 "$work/after" "$work/before") | $(rates 3 0 "$work/before") | $(rates 3 0 "$work/after") | $(rates 3 2 "$work/after" "$work/before") | $same |"
     echo "$line"
     table+=$'\n'$line
   done

@@ -8,6 +8,7 @@ set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
+source "$root/bench/support/step_rates.sh"
 rounds=5 envs=8 task=HalfCheetah-v5 out="" steps=3000 bench=$root/build/release/bench/env/bench_env_sim
 while [ $# -gt 0 ]; do
   case $1 in
@@ -34,14 +35,8 @@ ours() {  # workers
 }
 theirs() { "$python" -W ignore bench/peers/gym_vector_steps.py "$1" "$task" --num-envs "$envs" --steps "$steps" 2>/dev/null; }
 
-# Lines of "steps cpu_seconds wall_seconds", one a round, of both sides -> a row of the table.
 row() {  # name, ours, theirs
-  paste "$2" "$3" | awk -v name="$1" '
-    function sort_of(x, count,  i, j, t) { for (i = 2; i <= count; ++i) for (j = i; j > 1 && x[j - 1] > x[j]; --j) { t = x[j]; x[j] = x[j - 1]; x[j - 1] = t } }
-    function text(x, digits,  m, f) { sort_of(x, NR); m = NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2
-                                   f = "%." digits "f (%." digits "f .. %." digits "f)"; return sprintf(f, m, x[1], x[NR]) }
-    { o[NR] = $1 / $3 / 1000; t[NR] = $4 / $6 / 1000; r[NR] = o[NR] / t[NR] }
-    END { printf "| %s | %s | %s | %s |\n", name, text(o, 2), text(t, 2), text(r, 3) }'
+  echo "| $1 | $(rates 3 2 "$2") | $(rates 3 2 "$3") | $(rates 3 3 "$2" "$3") |"
 }
 
 load=$(cut -d' ' -f1 /proc/loadavg)

@@ -9,6 +9,7 @@ set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
+source "$root/bench/support/step_rates.sh"
 rounds=5 sizes="4 8 64" threads=2 groups=1 tasks="HalfCheetah-v5 Ant-v5 Humanoid-v5" out="" short=no bench=$root/build/release/bench/env/bench_env_sim
 while [ $# -gt 0 ]; do
   case $1 in
@@ -30,14 +31,8 @@ python=$(bench/support/python_env.sh build/peers-env $(cat bench/peers/python_pa
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Lines of "steps cpu_seconds wall_seconds", one a round, of both sides -> a row of the table.
 row() {  # task, environments, ours, theirs
-  paste "$3" "$4" | awk -v task="$1" -v n="$2" '
-    function sort_of(x, count,  i, j, t) { for (i = 2; i <= count; ++i) for (j = i; j > 1 && x[j - 1] > x[j]; --j) { t = x[j]; x[j] = x[j - 1]; x[j - 1] = t } }
-    function text(x, digits,  m, f) { sort_of(x, NR); m = NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2
-                                   f = "%." digits "f (%." digits "f .. %." digits "f)"; return sprintf(f, m, x[1], x[NR]) }
-    { oc[NR] = $1 / $2 / 1000; ow[NR] = $1 / $3 / 1000; tc[NR] = $4 / $5 / 1000; tw[NR] = $4 / $6 / 1000; rc[NR] = oc[NR] / tc[NR]; rw[NR] = ow[NR] / tw[NR] }
-    END { printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", task, n, text(oc, 2), text(tc, 2), text(rc, 3), text(ow, 2), text(tw, 2), text(rw, 3) }'
+  echo "| $1 | $2 | $(rates 2 2 "$3") | $(rates 2 2 "$4") | $(rates 2 3 "$3" "$4") | $(rates 3 2 "$3") | $(rates 3 2 "$4") | $(rates 3 3 "$3" "$4") |"
 }
 
 load=$(cut -d' ' -f1 /proc/loadavg)
