@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
+#include "actors/consumer_channels.h"
 #include "actors/consumer_dial.h"
-#include "actors/feed_keys.h"
-#include "configs/port_range.h"
 #include "placement/roles.h"
 #include "placement/scale.h"
 #include "workers/inference/agent/agent.h"
@@ -19,12 +18,6 @@
 namespace troupe::actors {
 
 namespace {
-
-const PlannedActor* planned(const Plan& plan, const std::string& actor) {
-  const auto found =
-      std::find_if(plan.actors.begin(), plan.actors.end(), [&](const PlannedActor& a) { return a.name == actor; });
-  return found == plan.actors.end() ? nullptr : &*found;
-}
 
 Feed::Options sft_feed_options(const RoleContext& context, std::int64_t rank) {
   const BatchPlan& batch = context.plan.batch;
@@ -62,43 +55,9 @@ Result<LearnerRole::MakeTrainer> rl_trainer(const RoleContext& context, const Le
 
 }  // namespace
 
-bool are_threads(const Plan& plan, const std::string& actor, const std::string& role) {
-  const PlannedActor* self = planned(plan, actor);
-  return self != nullptr && self->isolation == "thread" &&
-         std::all_of(plan.actors.begin(), plan.actors.end(),
-                     [&](const PlannedActor& a) { return a.role != role || a.isolation == "thread"; });
-}
-
-Result<std::vector<ChannelOptions>> consumer_channels(const RoleContext& context, const ActorIdentity& identity,
-                                                      const std::string& suffix, std::int64_t slots,
-                                                      std::int64_t slot_bytes, bool threads_only) {
-  const std::string name = identity.instance() + suffix;
-  std::string file = name;
-  std::replace(file.begin(), file.end(), '/', '-');
-  ChannelOptions local{.name = name,
-                       .slots = static_cast<std::uint32_t>(slots),
-                       .slot_bytes = static_cast<std::size_t>(slot_bytes),
-                       .transport = threads_only ? Transport::inproc : Transport::shm,
-                       .endpoint = threads_only ? "" : fmt::format("ipc://{}/{}.flow", context.runtime_dir, file)};
-  std::vector<ChannelOptions> channels{local};
-  if (!context.data_host.empty()) {
-    ChannelOptions remote = local;
-    remote.transport = Transport::zmq;
-    remote.endpoint = fmt::format("tcp://{}:*", context.data_host);
-    TROUPE_ASSIGN(remote.curve, open_feed_server(*context.loop, context.runtime_dir));
-    remote.advertise = context.config.cluster.advertise;
-    if (const auto ports = parse_port_range(context.config.cluster.ports)) {
-      remote.first_port = ports->first;
-      remote.last_port = ports->last;
-    }
-    channels.push_back(remote);
-  }
-  return channels;
-}
-
 Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& config = context.config;
-  const PlannedActor* self = planned(context.plan, identity.actor);
+  const PlannedActor* self = find_actor(context.plan, identity.actor);
   if (self == nullptr) return Error{Errc::not_found, fmt::format("{} is not in the plan", identity.actor)};
   const bool rl = config.job.kind == JobKind::rl;
   const std::string feeder = feeder_role(config);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "actors/consumer_channels.h"
 #include "actors/consumer_dial.h"
-#include "actors/learner_factory.h"
 #include "env/env_spec_json.h"
 #include "placement/rl_shape.h"
 #include "placement/scale.h"
@@ -19,24 +19,23 @@ namespace {
 
 std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& identity, const EnvFactory& envs) {
   if (context.config.env.threads > 0) return context.config.env.threads;
-  // one that waits for each worker; with more of them blocks would be cut into more questions than there are workers.
-  // How many the user starts is not known: blocks are asked for at the same time, at least.
+  // One thread per worker, which it waits for; more threads would cut a block into more requests than there are
+  // workers. The number of workers that the user starts is unknown: then one thread per block.
   if (envs.waits_for_others()) {
     const std::int64_t workers = context.config.env.bridge.workers;
     return std::max<std::int64_t>(1, workers > 0 ? workers : rl_shape(context.config).blocks);
   }
-  for (const PlannedActor& actor : context.plan.actors) {
-    if (actor.name == identity.actor) return std::max<std::int64_t>(1, static_cast<std::int64_t>(actor.cpus));
-  }
-  return 1;  // scaled up after this process's plan was written
+  // one that was scaled up after this process's plan was written is not in it
+  const PlannedActor* self = find_actor(context.plan, identity.actor);
+  return self == nullptr ? 1 : std::max<std::int64_t>(1, static_cast<std::int64_t>(self->cpus));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
-  TROUPE_ASSIGN(const auto factory, make_env_factory(job.env, context.env_spec));
-  TROUPE_TRY(check_same_spec(factory->spec(), context.env_spec, "the run's " + std::string(kEnvSpecFile)));
+  TROUPE_ASSIGN(const auto factory,
+                make_described_env_factory(job.env, context.env_spec, "the run's " + std::string(kEnvSpecFile)));
   const RlShape shape = rl_shape(job);
   TROUPE_ASSIGN(auto dial, consumer_dial(context, shape.blocks));
   SimulatorRole::Setup setup{.identity = identity,
@@ -53,9 +52,7 @@ Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const Act
   TROUPE_ASSIGN(auto blocks,
                 consumer_channels(context, identity, "", context.plan.block_slots, context.plan.block_bytes,
                                   are_threads(context.plan, identity.actor, "env")));
-  TROUPE_ASSIGN(auto weights,
-                consumer_channels(context, identity, ".weights", 2 * context.plan.batch.data_ranks + 2,
-                                  job.rollout.bucket_bytes, are_threads(context.plan, identity.actor, "learner")));
+  TROUPE_ASSIGN(auto weights, weight_channels(context, identity));
   // A rollout worker may own every block of environments, and be asked for all that rollouts may be ahead.
   const RlShape shape = rl_shape(job);
   TROUPE_ASSIGN(auto dial, consumer_dial(context, shape.blocks * (job.rollout.staleness + 1) * shape.rounds_per_step));

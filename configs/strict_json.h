@@ -6,8 +6,8 @@
 
 namespace troupe::configs {
 
-/// Parses a JSON document from outside. The plain parser keeps the last of equal keys; a header that says two things
-/// about a tensor is damaged. `what` names the document in messages, `offset` is where it begins in its file.
+/// Parses a JSON document from outside. nlohmann's own parser silently keeps the last of equal keys; here a key
+/// that is given twice is an error. `what` names the document in messages, `offset` is where it begins in its file.
 /// `max_depth` counts containers: 3 is enough for {a: {b: [c]}}. Pure and thread-safe.
 /// Throws FormatError for bad JSON, a key given twice in an object, nesting of more than `max_depth`.
 nlohmann::json parse_strict_json(std::string_view text, int max_depth, std::string_view what, std::int64_t offset);

@@ -10,9 +10,9 @@
 
 namespace troupe::env {
 
-/// Environments of one kind that are stepped together, its lanes 0 to lanes() - 1: the form for dynamics that cost less
-/// than what is done around a call. A call names each lane that it is about once, in any order, and touches no other:
-/// some lanes end their episodes while others go on.
+/// Environments of one kind that are stepped together, as lanes 0 to lanes() - 1: for dynamics that are cheaper than
+/// the overhead of a call each. A call lists the lanes to reset or step, each once, in any order, and changes no other
+/// lane: some lanes end their episodes while others go on.
 ///
 /// Otherwise as Env: no globals, no clock, no rand; what lane i does depends on its seed and actions alone, to the bit,
 /// not on the number of lanes nor on who else is in the call; a reset leaves nothing behind of the lane's past. Used by
@@ -45,7 +45,7 @@ class BatchEnv {
   }
 };
 
-/// A batch of one lane, which is `env`.
+/// Wraps one environment as a batch of one lane.
 std::unique_ptr<BatchEnv> as_batch(std::unique_ptr<Env> env);
 
 /// Lane 0 of `batch` as an environment by itself.

@@ -14,7 +14,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr const char* kThrownAway = "others of its batch failed, which was thrown away";
+constexpr const char* kThrownAway = "another environment of its batch failed, so the batch was discarded";
 
 /// No exception leaves an environment.
 template <class Call>
@@ -56,7 +56,7 @@ Result<std::unique_ptr<BatchEnv>> make_lanes(const EnvFactory& factory, std::int
 }
 
 struct BlockLanes::Scratch {
-  // Of a step: rows that play, and those that begin at its end.
+  // Of a step: lanes whose episodes go on, and lanes that begin an episode at its end.
   Lanes playing, beginning;
   // Of a call of the batch.
   Lanes lanes;
@@ -94,7 +94,8 @@ void BlockLanes::reset(std::int64_t episode, const BlockView& out) {
   const Timed timed(counters_.nanoseconds);
   open(out);
   for (BlockRow& row : rows_) row.ask(episode);
-  begin(begin(all_lanes(), {.number = episode}), {});
+  const Lanes lost = begin(all_lanes(), {.number = episode});
+  begin(lost, {});  // a row whose reset failed tries its next episode, once
   close();
 }
 

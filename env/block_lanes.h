@@ -16,9 +16,9 @@ namespace troupe::env {
 /// number of lanes).
 Result<std::unique_ptr<BatchEnv>> make_lanes(const EnvFactory& factory, std::int64_t lanes);
 
-/// Neighbouring rows of a block whose environments are the lanes of one BatchEnv: steps those whose episodes go on in
-/// one call an action, begins those that ended in one call at the end. What rows say and when they are lost is
-/// BlockRow's. Used by one thread at a time; counters from any.
+/// Neighbouring rows of a block whose environments are the lanes of one BatchEnv. Each action of a chunk is one step()
+/// call for all lanes whose episodes go on; one reset() call at the end begins new episodes. BlockRow has the rules of
+/// a row (outputs, limits, losses). Used by one thread at a time; counters from any.
 ///
 /// A call of the BatchEnv that fails loses the rows in it, and the BatchEnv is thrown away: rows of it that go on,
 /// since what failed was a reset or an observation of others, are lost at their next action. A row that is lost for
@@ -57,7 +57,7 @@ class BlockLanes {
   Lanes all_lanes() const;
   /// Begins an episode in each of `lanes`, made anew where they were thrown away. Returns those that are lost.
   Lanes begin(const Lanes& lanes, Beginning which);
-  /// Action k of every row in playing_, from the block's; leaves those that go on.
+  /// Steps the playing lanes with action k of the block's; afterwards the playing lanes are those that go on.
   void play(const float* actions, std::int64_t k);
   /// A step with `action` succeeded; true when the episode is over.
   Result<bool> finish(std::int64_t lane, std::span<const float> action, std::int64_t k);

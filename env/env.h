@@ -29,7 +29,7 @@ struct StepSlot {
   /// Step only: the episode is cut for a reason that is not the task's end, nor the pool's time limit; with
   /// `terminated` it does not count.
   bool* truncated = nullptr;
-  /// In a call of a batch: set where this lane alone failed, and why; the others go on.
+  /// In a call of a BatchEnv: set to the reason why this lane alone failed; the other lanes of the call go on.
   std::optional<Error>* failure = nullptr;
 
   /// Field `index` as `count` elements of T, which must be its dtype; no check. Aligned to at least sizeof(T).

@@ -25,7 +25,7 @@ struct EnvOptions {
   NamedOptions options = {};
   /// 0: the environment's own.
   std::int64_t max_steps = 0;
-  /// What it is, where that is known already: an environment that is dear to ask is not asked.
+  /// The environment's description, if a file already holds it: the factory then need not start the simulator for it.
   std::optional<EnvSpec> known = {};
   /// Longest time of one policy step (env.step_timeout_s).
   Seconds step_timeout{30};

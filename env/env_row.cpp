@@ -18,14 +18,25 @@ std::vector<std::string> env_ids(std::span<const EnvRow> rows) {
   return ids;
 }
 
+namespace {
+
+Result<std::shared_ptr<const EnvFactory>> make_checked(const EnvRow& row, const std::string& id,
+                                                       const EnvOptions& options) {
+  TROUPE_ASSIGN(auto factory, row.make(id, options));
+  if (auto checked = check_env_spec(factory->spec()); !checked) return checked.error().with(id);
+  return factory;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRow> rows, const std::string& id,
                                                            const EnvOptions& options) {
   const EnvRow* found = nullptr;
   for (const EnvRow& row : rows) {
-    if (row.id == id) return row.make(id, options);
+    if (row.id == id) return make_checked(row, id, options);
     if (row.is_family() && std::string_view(id).starts_with(row.id.substr(0, row.id.size() - 1))) found = &row;
   }
-  if (found != nullptr) return found->make(id, options);
+  if (found != nullptr) return make_checked(*found, id, options);
   const auto known = env_ids(rows);
   const std::string near = nearest_name(id, known);
   if (!near.empty())

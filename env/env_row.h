@@ -20,7 +20,7 @@ struct EnvRow {
   /// One line for lists and docs.
   std::string_view what;
   Result<std::shared_ptr<const EnvFactory>> (*make)(std::string_view id, const EnvOptions& options) = nullptr;
-  /// Of a family: its ids, for lists, suggestions and tests; null: nobody knows them all.
+  /// Of a family: its ids, for lists, suggestions and tests; null: they are not known.
   std::span<const std::string_view> (*members)() = nullptr;
 
   /// True when `id` stands for every id that begins as it does.
@@ -28,7 +28,7 @@ struct EnvRow {
 };
 
 /// The factory of `id` from a table of rows. An exact id wins over a family. Errors: not_found with the nearest id;
-/// those of the row.
+/// those of the row and of check_env_spec.
 Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRow> rows, const std::string& id,
                                                            const EnvOptions& options);
 

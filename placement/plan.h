@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/namespaces.h"
@@ -151,5 +153,12 @@ struct Plan {
   std::int64_t block_bytes = 0;           ///< kind rl: one of them
   std::vector<std::string> warnings;
 };
+
+/// The actor of this name; null: the plan has none.
+inline const PlannedActor* find_actor(const Plan& plan, std::string_view name) {
+  const auto found = std::find_if(plan.actors.begin(), plan.actors.end(),
+                                  [&](const PlannedActor& actor) { return actor.name == name; });
+  return found == plan.actors.end() ? nullptr : &*found;
+}
 
 }  // namespace troupe::placement

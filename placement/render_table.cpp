@@ -214,8 +214,6 @@ std::string batch_line(const Plan& plan, const JobConfig& job) {
       format_grouped(job.training.steps * shape.env_steps_per_step()));
 }
 
-std::string role_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }
-
 // One line per (from role, to role, transport).
 std::string stream_lines(const Plan& plan) {
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<const PlannedStream*>> groups;

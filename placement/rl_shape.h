@@ -46,14 +46,4 @@ inline RlShape rl_shape(const JobConfig& job) {
   return shape;
 }
 
-/// Whether the weights behind `step` committed steps are evaluated: every eval.every steps, and after the last.
-inline bool is_evaluated(const JobConfig& job, std::int64_t step) {
-  return step == job.training.steps || (step > 0 && job.eval.every > 0 && step % job.eval.every == 0);
-}
-
-/// Versions of the weights that one step publishes: on-policy one, off-policy one a round.
-inline std::int64_t versions_per_step(const JobConfig& job) {
-  return is_off_policy(job) ? rl_shape(job).rounds_per_step : 1;
-}
-
 }  // namespace troupe::placement

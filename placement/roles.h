@@ -31,10 +31,12 @@ inline bool is_elastic(std::string_view role) {
   return role == RoleKind::decoder || role == RoleKind::encoder || role == RoleKind::env || role == RoleKind::rollout;
 }
 
-/// is_elastic of the role in an actor's name, such as "env/3".
+/// The role in an actor's name: "env" of "env/3".
+inline std::string role_of(std::string_view actor) { return std::string(actor.substr(0, actor.find('/'))); }
+
+/// Whether "env/3" is an actor of an elastic role.
 inline bool is_elastic_actor(std::string_view actor) {
-  const auto slash = actor.find('/');
-  return slash != std::string_view::npos && is_elastic(actor.substr(0, slash));
+  return actor.find('/') != std::string_view::npos && is_elastic(role_of(actor));
 }
 
 /// Elastic roles that this job does not have, and about which its file may still speak.
@@ -43,7 +45,9 @@ inline bool is_other_feeder(std::string_view role, const JobConfig& job) {
          role != feeder_role(job);
 }
 
-/// Whether the job has an evaluator: one actor that plays the evaluations beside training.
+/// The actor that plays a job's evaluations beside training.
+inline constexpr const char* kEvaluatorActor = "evaluator/0";
+/// Whether the job has it.
 inline bool has_evaluator(const JobConfig& job) { return job.job.kind == JobKind::rl; }
 
 /// A stream of items from every actor of one role to every actor of another. The consumer owns the arena and listens;

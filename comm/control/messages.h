@@ -424,8 +424,8 @@ struct Finished {
     v(3, step);
   }
 };
-/// learner -> controller: a held-out evaluation. evaluator -> controller: one that played episodes; without metrics it
-/// has begun, also again after a restart.
+/// learner -> controller: metrics of a held-out evaluation. evaluator -> controller: metrics of played episodes; a
+/// report without metrics says that the evaluation has begun, and is sent again after a restart.
 struct EvalReport {
   static constexpr std::uint16_t kType = 0x47;
   std::string actor;

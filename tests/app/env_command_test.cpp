@@ -1,4 +1,5 @@
-// `troupe env`, and jobs whose environment only simulators can make; it masks actions, and tells critics more.
+// `troupe env`, and jobs whose environment only simulators can make: far-v1, which has an action mask and a field that
+// only critics read.
 #include "tests/app/rl_fixture.h"
 
 namespace troupe::app {
@@ -71,7 +72,7 @@ TEST_F(EnvCommandTest, AnEnvironmentThatOnlySimulatorsCanMakeIsPlannedTrainedAnd
              {"allowed  u8 [3], any, action_mask", "seed     f64 [], any, critic"});
   EXPECT_EQ(text_of(dir_ / "runs/latest/env_spec.json"), text_of(dir_ / "far.json"));
   EXPECT_EQ(text_of(dir_ / "runs/latest/checkpoints/latest/env_spec.json"), text_of(dir_ / "far.json"));
-  // what the run keeps counts: the file is not needed any more
+  // without env.spec: the run keeps its own description
   ASSERT_TRUE(succeeded(far(far_job("run", {"training.steps=4", "--resume", "auto"}))));
   for (const auto& [step, lost] : curve("runs", "env/lost_rows")) EXPECT_EQ(lost, 0) << "a masked action was taken";
   EXPECT_EQ(curve("runs", "env/lost_rows").size(), 4U);

@@ -128,7 +128,7 @@ TEST(BlockLanesTest, RowsWhoseBatchWasLostInTheResetOfOthersAreLostAtTheirNextAc
   const auto lost = pool->step(0, std::vector<float>(6, act::go)).value();
   EXPECT_EQ(ints(lost.view().lost()), std::vector<int>(3, 1));
   EXPECT_EQ(ints(lost.view().valid()), std::vector<int>(6, 0));
-  EXPECT_NE(pool->why_lost(1).find("others of its batch"), std::string::npos) << pool->why_lost(1);
+  EXPECT_NE(pool->why_lost(1).find("another environment of its batch"), std::string::npos) << pool->why_lost(1);
   EXPECT_EQ(ints(pool->step(0, std::vector<float>(6, act::go)).value().view().valid()), std::vector<int>(6, 1));
 }
 

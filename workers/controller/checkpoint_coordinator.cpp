@@ -19,7 +19,7 @@ namespace troupe::workers {
 namespace {
 
 constexpr int kAttempts = 3;
-/// Versions that may be on the way to an evaluator: one that is sent, and the newest, which follows it.
+/// Versions that may be on the way to the evaluator: the one being sent, and the newest behind it.
 constexpr std::size_t kOnTheWay = 2;
 
 /// As WrittenCheckpoint::manifest_hash. Errors: those of read_file.

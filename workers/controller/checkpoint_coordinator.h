@@ -123,7 +123,7 @@ class CheckpointCoordinator {
   void expect_evaluation(std::int64_t step);
   /// What it is compared by; nothing: it is not compared.
   std::optional<double> value_of(const EvalReport& report) const;
-  /// Removes what is neither among the newest nor the best, and whose evaluation is not waited for.
+  /// Removes checkpoints but the newest, the best, and those whose evaluation is pending.
   void prune(std::uint64_t fence);
   /// Compares a committed checkpoint with the best there is.
   void judge(const BestRecord& evaluated);
@@ -148,7 +148,7 @@ class CheckpointCoordinator {
   int attempts_ = 0;
   // Of steps whose checkpoints are not committed.
   std::map<std::int64_t, double> evaluations_;
-  // Step that an evaluator is evaluating; the newest one that it has begun; committed ones that it may begin.
+  // Step under evaluation; newest step whose evaluation began; committed steps whose evaluation may begin.
   std::optional<std::int64_t> evaluating_;
   std::int64_t newest_begun_ = 0;
   std::set<std::int64_t> expected_;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "placement/evaluation_starts.h"
+#include "placement/evaluation.h"
+#include "placement/roles.h"
 #include "workers/controller/effects.h"
 
 namespace troupe::workers {
@@ -47,7 +48,7 @@ bool EvaluationWatch::is_overdue(TimePoint now) const {
 }
 
 EvalReport EvaluationWatch::give_up_last(std::uint64_t fence) {
-  return ended({.actor = "evaluator/0",
+  return ended({.actor = kEvaluatorActor,
                 .fence = fence,
                 .step = job_.training.steps,
                 .metrics = {{"eval/num_trajectories", 0}, {"eval/lost", static_cast<double>(job_.eval.episodes)}}});

@@ -28,10 +28,11 @@ class EvaluationWatch {
   /// A group begins at a checkpoint; fences ascend. Later steps are trained again, and their evaluations are due again.
   void group_formed(std::uint64_t fence, std::int64_t resume_step);
   bool counts(const EvalReport& report) const;
-  /// An evaluation is played, from its begin on or by one more process. True: what the process before died of is its
-  /// fault; after kMostEvaluationStarts deaths it is the evaluator's.
+  /// An evaluation was begun, or taken up again by a new process. True: the death of the process before is blamed on
+  /// the environment and not counted as a restart; so are at most kMostEvaluationStarts deaths of one evaluation.
   bool begun(const EvalReport& report);
-  /// The report of an evaluation that counts, with kSkippedEvaluations: those that were due since the one before.
+  /// Completes the report of an evaluation that counts: adds kSkippedEvaluations, the number of evaluations that were
+  /// due since the one before and were not made.
   EvalReport ended(EvalReport report);
   /// No evaluation of the last step has counted, and none was given up.
   bool owes_last() const { return !has_last_; }

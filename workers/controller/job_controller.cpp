@@ -7,7 +7,7 @@
 
 #include "base/seconds.h"
 #include "comm/control/actor_identity.h"
-#include "placement/rl_shape.h"
+#include "placement/evaluation.h"
 #include "placement/roles.h"
 #include "workers/controller/job_status.h"
 
@@ -35,7 +35,6 @@ std::string best_metric(const CheckpointConfig& config) {
   return config.keep_best == "eval/success" ? "eval/success_once" : config.keep_best;
 }
 
-std::string role_in(const std::string& actor) { return actor.substr(0, actor.find('/')); }
 }  // namespace
 
 JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effects)
@@ -59,7 +58,7 @@ JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effect
                     .least_is_best = setup_.config.checkpoint.keep_best == "eval/loss",
                     .is_evaluated_beside =
                         [this](std::int64_t step) {
-                          const ActorRecord* evaluator = actors_.find("evaluator/0");
+                          const ActorRecord* evaluator = actors_.find(kEvaluatorActor);
                           return evaluator && evaluator->state != ActorState::gone && is_evaluated(setup_.config, step);
                         },
                     .timeout = to_milliseconds(setup_.config.checkpoint.timeout)},
@@ -115,7 +114,7 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
   const bool wanted = row && !row->removing && state_ != JobState::stopping && !is_spare(row->plan.role);
   const bool was_stopped = row && row->state == ActorState::stopping;
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
-  pools_.producer_gone(role_in(m.actor), instance, group_.fence(), wanted && speaks_against_its_item(m));
+  pools_.producer_gone(role_of(m.actor), instance, group_.fence(), wanted && speaks_against_its_item(m));
   ActorRecord* actor = actors_.ended(m);
   if (!actor) return;
   group_.owes_nothing(m.actor);
@@ -315,7 +314,7 @@ void JobController::on(const std::string& from, const Event& m, TimePoint) {
 
 void JobController::on(const std::string& from, const ProducerTimes& m, TimePoint now) {
   if (m.idle_seconds < 0 || m.busy_seconds < 0 || m.item_steps < 0 || m.item_seconds < 0) return;
-  const std::string role = role_in(from);
+  const std::string role = role_of(from);
   if (role == RoleKind::rollout && m.busy_seconds > 0) group_.collecting(now);
   effects_.producer_times(role, m);
 }
@@ -326,7 +325,7 @@ void JobController::on(const std::string& from, const BadClip& m, TimePoint) {
 
 void JobController::on(const std::string& from, const Fatal& m, TimePoint now) {
   const std::string text = fmt::format("{}: {}", from, m.text);
-  if (is_spare(role_in(from))) return effects_.event(Severity::warn, "fatal", text);
+  if (is_spare(role_of(from))) return effects_.event(Severity::warn, "fatal", text);
   fail(text, now);
 }
 

@@ -13,6 +13,7 @@
 #include "configs/job_config.h"
 #include "configs/role_kind.h"
 #include "placement/plan.h"
+#include "placement/roles.h"
 #include "workers/checkpoint/run_directory.h"
 #include "workers/controller/actor_launcher.h"
 #include "workers/controller/actor_pools.h"
@@ -39,8 +40,8 @@ namespace troupe::workers {
 /// - A group begins at the newest committed checkpoint. When a learner dies, all ranks go back to it. Five groups in a
 ///   row without a committed step fail the job.
 /// - The evaluation of the last step is awaited for eval.timeout_s, with simulators and rollout workers stopped. The
-///   job ends without it then, when the evaluator is given up, or when anything happens that would fail the job, of
-///   which what the evaluation does not need is ignored.
+///   job ends without that evaluation at the deadline, when the evaluator is given up, or at a failure of an actor that
+///   the evaluation needs. Failures of other actors are ignored meanwhile.
 /// - The job fails when RestartPolicy gives another actor up, when bad samples exceed data.max_bad_fraction, when a
 ///   rank reports Fatal, when state.db cannot be written, or when a node with a learner or the checkpointer is lost.
 class JobController {
@@ -141,8 +142,8 @@ class JobController {
   /// Of an evaluator: it has begun, or has ended.
   void evaluator_says(const EvalReport& m, TimePoint now);
   /// The job has an evaluator, and the last step has not been evaluated.
-  bool lacks_evaluation() const { return actors_.find("evaluator/0") != nullptr && evaluations_.owes_last(); }
-  /// All is trained and on disk; what makes samples is stopped.
+  bool lacks_evaluation() const { return actors_.find(kEvaluatorActor) != nullptr && evaluations_.owes_last(); }
+  /// The last checkpoint is on disk: stops simulators and rollout workers.
   void await_evaluation(TimePoint now);
   /// Ends the job when the evaluation of the last step does not come.
   void watch_evaluation(TimePoint now);

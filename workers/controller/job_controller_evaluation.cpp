@@ -44,7 +44,7 @@ void JobController::start_stopped(TimePoint now) {
 void JobController::watch_evaluation(TimePoint now) {
   if (!evaluations_.is_awaited()) return;
   group_.progressed(now);  // the ranks have nothing to do
-  const ActorRecord* evaluator = actors_.find("evaluator/0");
+  const ActorRecord* evaluator = actors_.find(kEvaluatorActor);
   const bool is_gone = !evaluator || evaluator->state == ActorState::gone;
   if (is_gone) return end_without_evaluation("the evaluator is gone", now);
   if (!evaluations_.is_overdue(now)) return;

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kForgone = "a process that ends in this evaluation takes its episodes with it";
+constexpr const char* kForgone = "if the evaluator's process ends, the evaluation is played again from its start";
 
 /// A return may be no number, which JSON has as null.
 double number_of(const json& line, const char* key) {

@@ -20,16 +20,16 @@ struct EvaluationUnderWay {
   double begun_at = 0;
   /// Processes that have played it, the present one too.
   std::int64_t starts = 1;
-  /// Episodes that need not be played; lost are those that were repeated when a process ended.
+  /// Episodes that are not played again: ended ones, and lost ones, whose repetition a process did not survive.
   std::vector<EvaluationEpisode> ended;
   /// Seeds that were played when a process ended.
   std::vector<std::int64_t> suspects;
 };
 
-/// What an evaluator notes of the evaluation that it plays, so that a process that an environment ends costs episodes
-/// and not the evaluation: the weights, and a line before and after every episode. Two files of a folder,
-/// evaluation.weights and evaluation.journal (JSON lines). They survive the process's end, not the machine's. What
-/// cannot be written is logged and forgone. Not thread-safe.
+/// The journal of one evaluation: its weights, and a line before and after every episode. After a crash the next
+/// process goes on with the evaluation, and only the episodes under way are repeated or lost. Two files of a folder,
+/// evaluation.weights and evaluation.journal (JSON lines); they survive the end of the process, not of the machine. A
+/// write that fails is logged and ends the journal of this evaluation. Not thread-safe.
 class EvaluationJournal {
  public:
   /// `net` is that of every evaluation.

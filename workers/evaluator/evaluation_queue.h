@@ -9,18 +9,20 @@ namespace troupe::workers {
 /// thread-safe.
 class EvaluationQueue {
  public:
-  /// Of the last step; those that were evaluated before are not evaluated again where their group sends them again.
+  /// `last_version`: of the last step. A version that was evaluated is not evaluated again when its group sends it
+  /// again.
   explicit EvaluationQueue(std::int64_t last_version) : last_version_(last_version) {}
 
-  /// An evaluation is under way (an earlier process began it), or was the newest that ended.
+  /// An earlier process began the evaluation of this version, which goes on.
   void goes_on(std::uint64_t fence, std::int64_t version);
+  /// The newest evaluation that an earlier process reported is of this version.
   void was_made(std::uint64_t fence, std::int64_t version);
   /// A version is there. False: it is left out, because another one is played. One of a newer group and no later step
   /// than that voids it, and is played instead.
   bool offer(PublishedWeightsPtr weights);
-  /// The version to play now, which is under way from here on; null: none.
+  /// Begins the next evaluation: its weights; null: none is due.
   PublishedWeightsPtr take();
-  /// Nobody waits for what is under way: it is to end soon.
+  /// The evaluation under way is void, because its group went back; it is to be cut off.
   bool is_void() const { return is_void_; }
   /// What was under way has ended.
   void ended() { is_busy_ = is_void_ = false; }

@@ -11,8 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/trace.h"
-#include "placement/evaluation_starts.h"
-#include "placement/rl_shape.h"
+#include "placement/evaluation.h"
 #include "workers/inference/agent/episode_runner.h"
 
 namespace troupe::workers {
@@ -42,7 +41,7 @@ EvaluatorRole::EvaluatorRole(Setup setup, IoLoop* loop, Outbox outbox)
 EvaluatorRole::~EvaluatorRole() {
   stop();
   if (thread_.joinable()) thread_.join();
-  while (!ends_.empty()) ends_.pop_back();  // those that share an arena in reverse order
+  while (!ends_.empty()) ends_.pop_back();  // in reverse order: the first one owns the arena
 }
 
 void EvaluatorRole::stop() {

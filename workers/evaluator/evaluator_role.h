@@ -39,9 +39,9 @@ class EvaluatorRole final {
     Agent agent;
     /// Ends of one arena: slots of rollout.bucket_bytes, two per learner and two more.
     std::vector<ChannelOptions> weights;
-    /// Of the journal: the runtime directory.
+    /// Folder of the journal: the runtime directory.
     std::string folder;
-    /// That step environments.
+    /// Threads that step environments.
     std::int64_t threads = 1;
   };
 
@@ -67,7 +67,7 @@ class EvaluatorRole final {
   void work();
   /// Plays what is left to be played, and reports.
   void play(const EvaluationUnderWay& under_way);
-  /// Every episode of the evaluation; nothing where it is cut off: the role ends, or nobody waits for it any more.
+  /// All episodes of the evaluation; nothing if it was cut off, because the role ends or the evaluation is void.
   std::optional<std::vector<EvaluationEpisode>> play_episodes(const EvaluationUnderWay& under_way, std::int64_t step);
   bool is_cut_off() const;
 

@@ -97,7 +97,10 @@ class Trainer {
   virtual void committed(std::int64_t step) = 0;
   /// Held-out metrics ("eval/..."), the same on all ranks; empty: nothing to evaluate. Collective. Asked before the
   /// first step of a job (step 0), after every eval.every steps, and after the last step whatever eval.every is.
-  virtual Result<std::map<std::string, double>> evaluate(std::int64_t step) = 0;
+  virtual Result<std::map<std::string, double>> evaluate(std::int64_t step) {
+    (void)step;
+    return std::map<std::string, double>{};
+  }
   /// After the last step of the job (training.steps, not an early finish). Collective.
   virtual Result<void> conclude(std::int64_t step) = 0;
   /// What begin() needs beside the engine's state to go on from here, as JSON; empty: nothing. Rank 0's is kept in

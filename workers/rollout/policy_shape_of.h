@@ -33,7 +33,7 @@ struct ObservationParts {
     EnvDType dtype = EnvDType::f32;
     EnvReader reader = EnvReader::policy;
 
-    /// One row of the field as columns of a row of the state: f64 is rounded to f32, of a mask what is not 0 is 1.
+    /// Writes one row of the field as columns of a state row: f64 is rounded to f32; of a mask, non-zero becomes 1.
     void write(const std::byte* row, float* state) const;
   };
   /// An image field; its index here is its index in PolicyShape::images.

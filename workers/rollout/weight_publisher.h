@@ -39,7 +39,7 @@ class WeightPublisher {
 
   /// The weight channels of all rollout workers and evaluators; those of `evaluators` get versions to be evaluated and
   /// no others. Connections to those that are not listed any more are closed. One thread.
-  void set_peers(const std::vector<std::string>& addresses, const std::vector<std::string>& evaluators = {});
+  void set_peers(const std::vector<std::string>& addresses, const std::vector<std::string>& evaluators);
   /// A group has formed: what was published under another fence is not sent any more.
   void begin(std::uint64_t fence, int world, int rank);
   /// This rank's shards of the acting units, in the order of PolicyNet::acting_units(), FlatLayout::shard(world)
@@ -47,7 +47,7 @@ class WeightPublisher {
   /// behind them; the first is GroupPlan::resume_step, right after begin(). Versions of a fence ascend. Another
   /// number or size of shards is an invariant violation. `is_evaluated`: it is one to be evaluated, on every rank.
   void publish(std::int64_t version, std::span<const std::span<const float>> shards, const NormaliserState* normaliser,
-               bool is_evaluated = false);
+               bool is_evaluated);
 
   struct Stats {
     /// Published.

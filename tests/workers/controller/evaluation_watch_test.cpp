@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "placement/evaluation_starts.h"
+#include "placement/evaluation.h"
 #include "tests/support/visible.h"
 #include "workers/controller/effects.h"
 

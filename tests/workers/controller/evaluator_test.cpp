@@ -1,7 +1,7 @@
 // What the job makes of its evaluator: evaluations beside training, the last of which it waits for.
 #include <gmock/gmock.h>
 
-#include "placement/evaluation_starts.h"
+#include "placement/evaluation.h"
 #include "tests/support/bias_checkpoint.h"
 #include "tests/support/folder_files.h"
 #include "tests/workers/controller/job_controller_fixture.h"

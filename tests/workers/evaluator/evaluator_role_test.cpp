@@ -8,7 +8,7 @@
 #include <latch>
 #include <mutex>
 
-#include "placement/evaluation_starts.h"
+#include "placement/evaluation.h"
 #include "tests/support/lottery_env.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/workers/inference/agent/untrained_agent.h"
@@ -164,7 +164,7 @@ TEST_F(EvaluatorRoleTest, PlaysTheVersionsThatAreToBeEvaluated) {
   EXPECT_EQ(metrics.at("eval/num_trajectories"), 6);
   EXPECT_EQ(metrics.at("eval/lost"), 0);
   EXPECT_DOUBLE_EQ(metrics.at("eval/return"), mean_return());
-  EXPECT_GE(metrics.at("time/eval"), 0);
+  EXPECT_TRUE(metrics.contains("time/eval"));
 }
 
 TEST_F(EvaluatorRoleTest, WhatBecomesDueMeanwhileIsLeftOutButForTheLast) {

@@ -96,7 +96,7 @@ class RolloutJob {
     const std::vector<float> shard(static_cast<std::size_t>(flat.shard(1)), w);
     const std::span<const float> view(shard);
     const NormaliserState state{observed_, Moments(1)};
-    publisher_->publish(version, std::span(&view, 1), &state);
+    publisher_->publish(version, std::span(&view, 1), &state, /*is_evaluated=*/false);
   }
   void allow(std::int64_t rounds, std::int64_t version, bool exact = true) {
     feed_->allow(rounds * rl_.blocks, encode(TrajectoryRequest{.version = version, .exact = exact}));
@@ -217,7 +217,7 @@ class RolloutJob {
         weights.insert(weights.end(), up.weights.begin(), up.weights.end());
       }
     }
-    publisher_->set_peers(weights);
+    publisher_->set_peers(weights, {});
     for (auto& [name, simulator] : simulators_)
       simulator->handle("controller", Peers{.fence = 1, .channels = channels});
     for (auto& [name, rollout] : rollouts_)

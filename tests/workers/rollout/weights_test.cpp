@@ -48,8 +48,8 @@ struct WeightsTest : ::testing::Test {
     const auto elements = make_flat_layout(net->units()[0].params).shard(1);
     const std::vector<float> shard(static_cast<std::size_t>(elements), value);
     const std::span<const float> view(shard);
-    rank.publish(version, std::span(&view, 1), nullptr);
-    rank.set_peers({consumer->address()});
+    rank.publish(version, std::span(&view, 1), nullptr, /*is_evaluated=*/false);
+    rank.set_peers({consumer->address()}, {});
   }
   void form(int num_ranks, std::uint64_t fence, std::size_t keep = 1) {
     world = num_ranks;
@@ -61,7 +61,7 @@ struct WeightsTest : ::testing::Test {
     for (int rank = 0; rank < world; ++rank) ranks[static_cast<std::size_t>(rank)]->begin(fence, world, rank);
   }
   void connect() {
-    for (auto& rank : ranks) rank->set_peers({consumer->address()});
+    for (auto& rank : ranks) rank->set_peers({consumer->address()}, {});
   }
   /// Element i of the unit is version + i / 1e6.
   void publish(int rank, std::int64_t version, const NormaliserState* normaliser = nullptr, bool is_evaluated = false) {

@@ -105,8 +105,7 @@ class Match {
   Result<void> have_pool() {
     if (pool_) return {};
     if (!envs_) {
-      TROUPE_ASSIGN(envs_, make_env_factory(env_, agent_.spec()));
-      TROUPE_TRY(check_same_spec(envs_->spec(), agent_.spec(), "the policy's environment"));
+      TROUPE_ASSIGN(envs_, make_described_env_factory(env_, agent_.spec(), "the policy's environment"));
     }
     const auto count = are_repeats_ ? 1 : static_cast<std::int64_t>(players_.size());
     TROUPE_ASSIGN(pool_, EnvPool::make(envs_, {.num_envs = count,

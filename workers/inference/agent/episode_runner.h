@@ -30,8 +30,8 @@ struct EpisodeOptions {
   std::int64_t keep_actions = 0;
   /// Episodes that have ended.
   Progress progress{};
-  /// Of an evaluation that goes on after a crash: what has ended and is not played again, and seeds that were under
-  /// way, which are repeated at the end, alone.
+  /// When an evaluation goes on after a crash: episodes that have ended and are not played again, and seeds under way
+  /// at the crash, which are repeated at the end, alone.
   std::vector<EvaluationEpisode> ended_before = {};
   std::vector<std::int64_t> suspects = {};
   /// Told of every episode before it begins (`repeats`: alone), and when it has ended or is lost. May be empty.

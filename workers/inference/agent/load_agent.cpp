@@ -84,11 +84,11 @@ Result<void> read_statistics(const CheckpointReader& reader, const LoadedAgent& 
   return {};
 }
 
-/// What the policy's environment was when it was trained; in checkpoints of earlier versions nothing says so, and it is
-/// what it is here.
+/// The spec of the environment that the policy was trained in. Checkpoints of earlier versions have none: then the spec
+/// of this build's environment.
 Result<EnvSpec> kept_env(const CheckpointReader& reader, const EnvConfig& env) {
   TROUPE_ASSIGN(const std::string text, reader.attachment(kEnvSpecFile));
-  return text.empty() ? env_spec_of(env) : parse_env_spec(text, fmt::format("{}/{}", reader.directory(), kEnvSpecFile));
+  return kept_env_spec(text, fmt::format("{}/{}", reader.directory(), kEnvSpecFile), env);
 }
 
 Result<LoadedAgent> load(const CheckpointReader& reader, JobConfig job, EnvSpec env, WeightSet weights) {
@@ -124,7 +124,7 @@ Result<LoadedAgent> load_agent(const std::string& folder, WeightSet weights) {
 Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env, WeightSet weights) {
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(folder));
   TROUPE_ASSIGN(JobConfig job, rl_job_of(reader->manifest(), folder));
-  // before a policy is made for it: what is wrong is then the environment, not a key of the policy
+  // before a policy is made: the error then names the environment, not a key of the policy
   TROUPE_ASSIGN(const EnvSpec kept, kept_env(*reader, job.env));
   TROUPE_ASSIGN(EnvSpec here, env_spec_of(env));
   TROUPE_ASSIGN(const PolicyShape trained, policy_shape_of(kept, job.env));

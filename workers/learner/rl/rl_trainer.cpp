@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/optim/lr_schedule.h"
+#include "placement/evaluation.h"
 #include "workers/learner/engine_options.h"
 #include "workers/learner/rl/off_policy_trainer.h"
 #include "workers/learner/rl/on_policy_trainer.h"

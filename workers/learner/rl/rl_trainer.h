@@ -33,7 +33,6 @@ class RlTrainer : public Trainer {
  public:
   EngineOptions engine_options() const override;
   /// The evaluator plays the episodes, beside training.
-  Result<std::map<std::string, double>> evaluate(std::int64_t) override { return std::map<std::string, double>{}; }
   Result<void> conclude(std::int64_t) override { return {}; }
   void cancel(const std::string& why) override { feed_.cancel(why); }
   /// A message about producers that are gone names no addresses.

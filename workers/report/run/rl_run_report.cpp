@@ -82,7 +82,7 @@ Result<std::vector<std::string>> record_failures(const EndedRun& run, const std:
   TROUPE_ASSIGN(LoadedAgent loaded, load_agent(checkpoint));
   loaded.job.env.bridge = job.env.bridge;  // of this machine, which a checkpoint does not say
   if (loaded.agent.spec().cameras.empty()) return std::vector<std::string>{};
-  TROUPE_ASSIGN(const auto envs, make_env_factory(job.env, loaded.agent.spec()));
+  TROUPE_ASSIGN(const auto envs, make_described_env_factory(job.env, loaded.agent.spec(), "the policy's environment"));
   EpisodeOptions options = episode_options(job.eval, job.env);
   options.keep_actions = job.eval.videos;
   TROUPE_ASSIGN(const auto records, run_episodes(loaded.agent, loaded.job, loaded.weights, options));
