@@ -1,11 +1,13 @@
 """PPO for continuous control as CleanRL publishes it, in one file of PyTorch, over EnvPool or over Gymnasium's vector API: the peer of ppo_bench.sh.
 
-    ppo_cleanrl_style.py --envs envpool|gym-sync|gym-async --torch-threads 1 [--env-threads 2] [--iterations 20] [--skip 2] [--seed 1]
+    ppo_cleanrl_style.py --envs envpool|gym-sync|gym-async --torch-threads 1 [--env-threads 2] [--hidden 64] [--compile] [--iterations 20] [--skip 2]
+                         [--seed 1]
 
-Structure and numbers follow Huang et al. (2022), "The 37 implementation details of proximal policy optimization": separate 2x64 tanh networks with
+Structure and numbers follow Huang et al. (2022), "The 37 implementation details of proximal policy optimization": separate 2xHIDDEN tanh networks with
 orthogonal initial values, a log standard deviation without state, Adam with eps 1e-5 and a rate falling to 0, clipped value loss, advantages
 normalised per minibatch, gradient norm 0.5, normalised and clipped observations and rewards, an episode's end cuts the return. Differs only where
-many environments ask for it: one running mean for all of them, in NumPy arrays. It counts approximate KL and clip fraction, and logs nothing.
+many environments ask for it: one running mean for all of them, in NumPy arrays. It counts approximate KL and clip fraction, and logs nothing. --compile: policy calls and the loss of a minibatch go through torch.compile, and distributions do not validate what they are given, which
+no graph could hold; the first SKIP iterations pay for it.
 
 Prints "steps wall_seconds mean_return" of the iterations after the first SKIP; the return is of the last 100 episodes that ended (nan: none).
 --version prints what it runs on.
@@ -83,10 +85,10 @@ def linear(inputs, outputs, gain=2**0.5):
 
 
 class ActorCritic(nn.Module):
-    def __init__(self, obs_size, action_size):
+    def __init__(self, obs_size, action_size, hidden):
         super().__init__()
-        self.critic = nn.Sequential(linear(obs_size, 64), nn.Tanh(), linear(64, 64), nn.Tanh(), linear(64, 1, 1.0))
-        self.actor = nn.Sequential(linear(obs_size, 64), nn.Tanh(), linear(64, 64), nn.Tanh(), linear(64, action_size, 0.01))
+        self.critic = nn.Sequential(linear(obs_size, hidden), nn.Tanh(), linear(hidden, hidden), nn.Tanh(), linear(hidden, 1, 1.0))
+        self.actor = nn.Sequential(linear(obs_size, hidden), nn.Tanh(), linear(hidden, hidden), nn.Tanh(), linear(hidden, action_size, 0.01))
         self.log_std = nn.Parameter(torch.zeros(1, action_size))
 
     def forward(self, obs, action=None):
@@ -128,7 +130,7 @@ def minibatch_loss(net, obs, action, old_logp, advantage, target, old_value):
     log_ratio = logp - old_logp
     ratio = log_ratio.exp()
     with torch.no_grad():
-        diagnostics = ((ratio - 1) - log_ratio).mean().item(), ((ratio - 1).abs() > CLIP).float().mean().item()
+        diagnostics = ((ratio - 1) - log_ratio).mean(), ((ratio - 1).abs() > CLIP).float().mean()
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     policy_loss = torch.max(-advantage * ratio, -advantage * ratio.clamp(1 - CLIP, 1 + CLIP)).mean()
     clipped = old_value + (value - old_value).clamp(-CLIP, CLIP)
@@ -136,14 +138,15 @@ def minibatch_loss(net, obs, action, old_logp, advantage, target, old_value):
     return policy_loss + VALUE_COEF * value_loss - ENTROPY_COEF * entropy.mean(), diagnostics
 
 
-def update(net, optimizer, rollout, advantages, args):
+def update(net, loss_of, optimizer, rollout, advantages, args):
     targets = advantages + rollout.values
     rows = [t.flatten(0, 1) for t in (rollout.obs, rollout.actions, rollout.logp, advantages, targets, rollout.values)]
     order, size = np.arange(len(rows[0])), len(rows[0]) // args.minibatches
     for _ in range(args.epochs):
         np.random.shuffle(order)
         for first in range(0, len(order), size):
-            loss, _ = minibatch_loss(net, *(t[order[first:first + size]] for t in rows))
+            loss, (kl, clipped) = loss_of(net, *(t[order[first:first + size]] for t in rows))
+            kl.item(), clipped.item()  # what a log would read
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(net.parameters(), MAX_GRAD_NORM)
@@ -155,15 +158,19 @@ def train(args):
     torch.manual_seed(args.seed)
     np.random.seed(args.seed)
     envs = Environments(args)
-    net = ActorCritic(int(np.prod(envs.obs_shape)), int(np.prod(envs.action_shape)))
+    net = ActorCritic(int(np.prod(envs.obs_shape)), int(np.prod(envs.action_shape)), args.hidden)
+    acting, loss_of = net, minibatch_loss
+    if args.compile:
+        torch.distributions.Distribution.set_default_validate_args(False)
+        acting, loss_of = torch.compile(net), torch.compile(minibatch_loss)
     optimizer = torch.optim.Adam(net.parameters(), lr=LEARNING_RATE, eps=1e-5)
     rollout, obs, done, begin = Rollout(args, envs), envs.reset(), torch.zeros(args.num_envs), None
     for i in range(args.iterations):
         if i == args.skip:
             begin = time.perf_counter()
         optimizer.param_groups[0]["lr"] = LEARNING_RATE * (1 - i / args.iterations)
-        obs, done = rollout.collect(net, envs, obs, done)
-        update(net, optimizer, rollout, rollout.advantages(net, obs, done), args)
+        obs, done = rollout.collect(acting, envs, obs, done)
+        update(net, loss_of, optimizer, rollout, rollout.advantages(net, obs, done), args)
     wall = time.perf_counter() - begin
     mean_return = np.mean(envs.finished) if envs.finished else float("nan")
     print((args.iterations - args.skip) * args.num_envs * args.steps, f"{wall:.6f} {mean_return:.1f}", flush=True)
@@ -182,8 +189,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--envs", choices=["envpool", "gym-sync", "gym-async"], default="envpool")
     parser.add_argument("--task", default="HalfCheetah-v5")
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--version", action="store_true")
-    for name, value in {"num-envs": 64, "steps": 32, "minibatches": 32, "epochs": 10, "iterations": 20, "skip": 2, "seed": 1, "torch-threads": 1,
+    for name, value in {"num-envs": 64, "steps": 32, "minibatches": 32, "epochs": 10, "hidden": 64, "iterations": 20, "skip": 2, "seed": 1, "torch-threads": 1,
                         "env-threads": 2}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     args = parser.parse_args()

@@ -3,7 +3,7 @@
     ppo_report.py rate RUN --skip 2     "steps wall_seconds mean_return" of a run of `troupe run` after its first iterations, from metrics.jsonl
     ppo_report.py table RECORDS         Markdown tables of lines "round side setting steps wall_seconds ..."
 
-Sides are explicit and generic (ours), envpool and gymnasium; a side's figure is its fastest setting's, by the median over rounds.
+Sides are explicit and generic (ours), envpool, compiled and gymnasium; a side's figure is its fastest setting's, by the median over rounds.
 """
 import argparse
 import collections
@@ -12,7 +12,7 @@ import pathlib
 import statistics
 
 NAMES = {"explicit": "Troupe, explicit MLP backward", "generic": "Troupe, generic unit", "envpool": "PyTorch PPO over EnvPool",
-         "gymnasium": "PyTorch PPO over Gymnasium's vector API"}
+         "compiled": "PyTorch PPO, torch.compile, over EnvPool", "gymnasium": "PyTorch PPO over Gymnasium's vector API"}
 WANTED = {"explicit": 3.0, "generic": 2.0}
 
 
@@ -44,7 +44,7 @@ def tables(records):
     print("| side | setting | environment steps per second | best of its side |\n|---|---|---|---|")
     for (side, setting), by_round in rates.items():
         print(f"| {NAMES[side]} | {setting.replace(',', ', ')} | {spread(by_round.values(), 0)} | {'yes' if best[side] == (side, setting) else ''} |")
-    peers = [best[side] for side in ("envpool", "gymnasium") if side in best]
+    peers = [best[side] for side in ("envpool", "compiled", "gymnasium") if side in best]
     if not peers:
         return
     better = max(peers, key=lambda key: statistics.median(rates[key].values()))
