@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, std::variant_size_v<Message>> kNames{
     // checkpoints and the end
     "checkpoint_begin", "snapshot_ready", "checkpoint_done", "checkpoint_committed", "finish", "finished",
     // the rest
-    "eval_report", "scale", "status_query", "stop_job", "reply"};
+    "eval_begun", "eval_report", "scale", "status_query", "stop_job", "reply"};
 
 template <std::size_t... I>
 constexpr auto make_types(std::index_sequence<I...>) {

@@ -424,8 +424,21 @@ struct Finished {
     v(3, step);
   }
 };
-/// learner -> controller: metrics of a held-out evaluation. evaluator -> controller: metrics of played episodes; a
-/// report without metrics says that the evaluation has begun, and is sent again after a restart.
+/// evaluator -> controller: it plays the episodes of a step, from the beginning or, after a restart, from where the
+/// process before it ended.
+struct EvalBegun {
+  static constexpr std::uint16_t kType = 0x48;
+  std::string actor;
+  std::uint64_t fence = 0;
+  std::int64_t step = 0;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, fence);
+    v(3, step);
+  }
+};
+/// learner -> controller: metrics of a held-out evaluation. evaluator -> controller: metrics of played episodes.
 struct EvalReport {
   static constexpr std::uint16_t kType = 0x47;
   std::string actor;
@@ -445,6 +458,6 @@ struct EvalReport {
 using Message = std::variant<Join, Joined, Heartbeat, HeartbeatAck, Spawn, Stop, ActorUp, ActorExited, Peers, GroupPlan,
                              GroupUp, GroupAbort, StepReport, Event, ProducerTimes, BadClip, StuckProducer, Quarantined,
                              Fatal, CheckpointBegin, SnapshotReady, CheckpointDone, CheckpointCommitted, Finish,
-                             Finished, EvalReport, Scale, StatusQuery, StopJob, Reply>;
+                             Finished, EvalBegun, EvalReport, Scale, StatusQuery, StopJob, Reply>;
 
 }  // namespace troupe::comm

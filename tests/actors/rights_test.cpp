@@ -28,7 +28,7 @@ const std::map<Party, Line> kAllowed = {
     {Party::encoder, {{"actor_up", "producer_times"}, {"peers"}}},
     {Party::env, {{"actor_up", "producer_times"}, {"peers"}}},
     {Party::rollout, {{"actor_up", "producer_times", "event", "stuck_producer"}, {"peers"}}},
-    {Party::evaluator, {{"actor_up", "eval_report", "event"}, {"peers"}}},
+    {Party::evaluator, {{"actor_up", "eval_begun", "eval_report", "event"}, {"peers"}}},
     {Party::checkpointer, {{"actor_up", "checkpoint_done"}, {"checkpoint_begin"}}},
     {Party::session, {{"join", "heartbeat"}, {"joined", "heartbeat_ack", "reply", "spawn", "stop", "finish"}}},
     {Party::owner, {{"scale", "status_query", "stop_job"}, {"reply"}}},

@@ -43,9 +43,8 @@ void ActorJudge::hears(const std::string& from, const Message& message) {
     ends(*exited);
   } else if (const auto* sample = std::get_if<Quarantined>(&message)) {
     for (const std::string& producer : sample->producers) forgives(producer);
-  } else if (const auto* report = std::get_if<EvalReport>(&message)) {
-    if (!report->metrics.empty() || !from.starts_with("evaluator/")) return;
-    const std::pair evaluation(report->fence, report->step);
+  } else if (const auto* begun = std::get_if<EvalBegun>(&message)) {
+    const std::pair evaluation(begun->fence, begun->step);
     begins_ = evaluation == begun_ ? begins_ + 1 : 1;
     begun_ = evaluation;
     if (begins_ > 1 && begins_ <= kMostDeathsInPlay + 1) forgives(from);

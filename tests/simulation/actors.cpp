@@ -49,7 +49,7 @@ void World::evaluate(const std::shared_ptr<SimActor>& actor) {
   actor->is_playing = true;
   const auto [fence, step] = due_;
   EvalReport report{.actor = actor->identity.actor, .fence = fence, .step = step};
-  say(actor, report);
+  say(actor, EvalBegun{.actor = report.actor, .fence = fence, .step = step});
   in_actor(actor, Millis(1000 + in(12'000)), [this, actor, report]() mutable {
     const double lost = in(8) == 0 ? 2 : 0;
     if (lost > 0) say(actor, Event{.actor = report.actor, .kind = "evaluation_failed", .text = "as scripted"});

@@ -17,16 +17,16 @@ void EvaluationWatch::group_formed(std::uint64_t fence, std::int64_t resume_step
   await_no_longer();
 }
 
-bool EvaluationWatch::counts(const EvalReport& report) const {
-  const auto next = least_since_.upper_bound(report.fence);
-  return next == least_since_.end() || report.step <= next->second;
+bool EvaluationWatch::counts(std::uint64_t fence, std::int64_t step) const {
+  const auto next = least_since_.upper_bound(fence);
+  return next == least_since_.end() || step <= next->second;
 }
 
-bool EvaluationWatch::begun(const EvalReport& report) {
-  const std::pair of(report.fence, report.step);
+bool EvaluationWatch::begun(const EvalBegun& begun) {
+  const std::pair of(begun.fence, begun.step);
   starts_ = of == begun_ ? starts_ + 1 : 1;
   begun_ = of;
-  if (report.step >= job_.training.steps && counts(report)) has_begun_last_ = true;
+  if (begun.step >= job_.training.steps && counts(begun.fence, begun.step)) has_begun_last_ = true;
   return starts_ > 1 && starts_ <= kMostEvaluationStarts + 1;
 }
 

@@ -27,10 +27,10 @@ class EvaluationWatch {
   void resume_from(std::int64_t step) { newest_ = step; }
   /// A group begins at a checkpoint; fences ascend. Later steps are trained again, and their evaluations are due again.
   void group_formed(std::uint64_t fence, std::int64_t resume_step);
-  bool counts(const EvalReport& report) const;
+  bool counts(std::uint64_t fence, std::int64_t step) const;
   /// An evaluation was begun, or taken up again by a new process. True: the death of the process before is blamed on
   /// the environment and not counted as a restart; so are at most kMostEvaluationStarts deaths of one evaluation.
-  bool begun(const EvalReport& report);
+  bool begun(const EvalBegun& begun);
   /// Completes the report of an evaluation that counts: adds kSkippedEvaluations, the number of evaluations that were
   /// due since the one before and were not made.
   EvalReport ended(EvalReport report);

@@ -275,7 +275,7 @@ void JobController::check_bad_samples(TimePoint now) {
 
 void JobController::on(const std::string& from, const EvalReport& m, TimePoint now) {
   if (const ActorRecord* actor = actors_.find(from); actor && actor->plan.role == RoleKind::evaluator)
-    return evaluator_says(m, now);
+    return evaluated_beside(m, now);
   if (m.fence != group_.fence()) return;
   group_.progressed(now);
   effects_.evaluated(m);

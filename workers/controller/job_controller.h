@@ -32,7 +32,7 @@ namespace troupe::workers {
 /// pools with their nodes (ActorPools) and what follows when an actor ends (ActorRestarts), and decides what one means
 /// for the others. Purely event-driven: no sockets, no threads, no clock of its own. Every method is called from one
 /// actor.
-/// - Takes ActorUp, ActorExited, GroupUp, GroupAbort, StepReport, EvalReport, Event, ProducerTimes, BadClip,
+/// - Takes ActorUp, ActorExited, GroupUp, GroupAbort, StepReport, EvalBegun, EvalReport, Event, ProducerTimes, BadClip,
 ///   StuckProducer, Quarantined, Fatal, SnapshotReady, CheckpointDone and Finished. Other messages are ignored, and
 ///   so is what an older incarnation or fence says.
 /// - Sends Spawn and Stop to nodes; Peers to producers (addresses to dial) and consumers (producers that are gone);
@@ -129,6 +129,7 @@ class JobController {
   void on(const std::string& from, const GroupUp& m, TimePoint now);
   void on(const std::string& from, const GroupAbort& m, TimePoint now);
   void on(const std::string& from, const StepReport& m, TimePoint now);
+  void on(const std::string& from, const EvalBegun& m, TimePoint now);
   void on(const std::string& from, const EvalReport& m, TimePoint now);
   void on(const std::string& from, const Event& m, TimePoint now);
   void on(const std::string& from, const ProducerTimes& m, TimePoint now);
@@ -139,8 +140,8 @@ class JobController {
   void on(const std::string& from, const SnapshotReady& m, TimePoint now);
   void on(const std::string& from, const CheckpointDone& m, TimePoint now);
   void on(const std::string& from, const Finished& m, TimePoint now);
-  /// Of an evaluator: it has begun, or has ended.
-  void evaluator_says(const EvalReport& m, TimePoint now);
+  /// An evaluation beside training has ended.
+  void evaluated_beside(const EvalReport& m, TimePoint now);
   /// The job has an evaluator, and the last step has not been evaluated.
   bool lacks_evaluation() const { return actors_.find(kEvaluatorActor) != nullptr && evaluations_.owes_last(); }
   /// The last checkpoint is on disk: stops simulators and rollout workers.

@@ -8,11 +8,15 @@
 
 namespace troupe::workers {
 
-void JobController::evaluator_says(const EvalReport& m, TimePoint now) {
+void JobController::on(const std::string& from, const EvalBegun& m, TimePoint) {
   // What it died of while it played is an episode's loss, and counted there.
-  if (m.metrics.empty() && evaluations_.begun(m)) restarts_.forgive(m.actor);
-  if (state_ == JobState::stopping || !evaluations_.counts(m)) return;
-  if (m.metrics.empty()) return checkpoints_.on_evaluation_begun(m.step);
+  if (evaluations_.begun(m)) restarts_.forgive(from);
+  if (state_ == JobState::stopping || !evaluations_.counts(m.fence, m.step)) return;
+  checkpoints_.on_evaluation_begun(m.step);
+}
+
+void JobController::evaluated_beside(const EvalReport& m, TimePoint now) {
+  if (state_ == JobState::stopping || !evaluations_.counts(m.fence, m.step)) return;
   EvalReport ended = evaluations_.ended(m);
   ended.fence = group_.fence();
   effects_.evaluated(ended);

@@ -123,7 +123,7 @@ void EvaluatorRole::play(const EvaluationUnderWay& under_way) {
   EvalReport report{.actor = setup_.identity.actor,
                     .fence = weights.fence,
                     .step = weights.version / versions_per_step(setup_.config)};
-  outbox_("controller", report);
+  outbox_("controller", EvalBegun{.actor = report.actor, .fence = report.fence, .step = report.step});
   const auto episodes = play_episodes(under_way, report.step);
   if (!episodes) {
     log::info("{}: the evaluation of step {} is cut off", setup_.identity.actor, report.step);

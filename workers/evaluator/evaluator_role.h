@@ -28,8 +28,8 @@ namespace troupe::workers {
 /// goes on with the evaluation (EvaluationJournal). When kMostEvaluationStarts processes have played one, the rest of
 /// it is lost.
 ///
-/// Control messages: takes Peers (`gone`); sends ActorUp with the addresses of its channel ends, EvalReport when an
-/// evaluation begins and when it has ended, and Event where one could not be played.
+/// Control messages: takes Peers (`gone`); sends ActorUp with the addresses of its channel ends, EvalBegun when an
+/// evaluation begins, EvalReport when it has ended, and Event where one could not be played.
 class EvaluatorRole final {
  public:
   struct Setup {

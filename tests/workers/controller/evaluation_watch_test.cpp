@@ -22,6 +22,9 @@ struct EvaluationWatchTest : ::testing::Test {
   static EvalReport report(std::uint64_t fence, std::int64_t step) {
     return {.actor = "evaluator/0", .fence = fence, .step = step, .metrics = {{"eval/return", 1}}};
   }
+  static EvalBegun begun(std::uint64_t fence, std::int64_t step) {
+    return {.actor = "evaluator/0", .fence = fence, .step = step};
+  }
   double skipped_before(std::int64_t step, std::uint64_t fence = 1) {
     return watch.ended(report(fence, step)).metrics.at(kSkippedEvaluations);
   }
@@ -48,13 +51,13 @@ TEST_F(EvaluationWatchTest, TheLastIsDueWhateverEveryIs) {
 
 TEST_F(EvaluationWatchTest, WhatAGroupWentBackBehindDoesNotCount) {
   watch.group_formed(2, 25);
-  EXPECT_TRUE(watch.counts(report(1, 20)));
-  EXPECT_FALSE(watch.counts(report(1, 30))) << "step 30 is trained again";
-  EXPECT_TRUE(watch.counts(report(2, 30)));
+  EXPECT_TRUE(watch.counts(1, 20));
+  EXPECT_FALSE(watch.counts(1, 30)) << "step 30 is trained again";
+  EXPECT_TRUE(watch.counts(2, 30));
   watch.group_formed(3, 40);
-  EXPECT_FALSE(watch.counts(report(1, 30))) << "the group in between began below it";
-  EXPECT_TRUE(watch.counts(report(2, 40)));
-  EXPECT_FALSE(watch.counts(report(2, 50)));
+  EXPECT_FALSE(watch.counts(1, 30)) << "the group in between began below it";
+  EXPECT_TRUE(watch.counts(2, 40));
+  EXPECT_FALSE(watch.counts(2, 50));
 }
 
 TEST_F(EvaluationWatchTest, StepsThatAreTrainedAgainAreDueAgain) {
@@ -99,7 +102,7 @@ TEST_F(EvaluationWatchTest, TheLastIsWaitedForUntilItsDeadline) {
 TEST_F(EvaluationWatchTest, ALastStepThatIsTrainedAgainIsNotWaitedForYet) {
   const EvaluationWatch::TimePoint begin{1h};
   EXPECT_TRUE(watch.needs_weights());
-  watch.begun(report(1, 100));
+  watch.begun(begun(1, 100));
   EXPECT_FALSE(watch.needs_weights());
   watch.await(begin);
   watch.group_formed(2, 100);
@@ -109,18 +112,18 @@ TEST_F(EvaluationWatchTest, ALastStepThatIsTrainedAgainIsNotWaitedForYet) {
   EXPECT_FALSE(watch.is_awaited());
   EXPECT_FALSE(watch.is_overdue(begin + 1h));
   EXPECT_TRUE(watch.needs_weights());
-  watch.begun(report(2, 100));
+  watch.begun(begun(2, 100));
   EXPECT_TRUE(watch.needs_weights()) << "those were other weights";
   watch.await(begin + 1h);
   EXPECT_FALSE(watch.is_overdue(begin + 1h + 60s)) << "the wait begins anew";
 }
 
 TEST_F(EvaluationWatchTest, OfAnEvaluationSoManyDeathsAreForgiven) {
-  EXPECT_FALSE(watch.begun(report(1, 10))) << "it has cost nobody anything";
-  for (std::int64_t death = 1; death <= kMostEvaluationStarts; ++death) EXPECT_TRUE(watch.begun(report(1, 10)));
-  EXPECT_FALSE(watch.begun(report(1, 10)));
-  EXPECT_FALSE(watch.begun(report(2, 10)));
-  EXPECT_TRUE(watch.begun(report(2, 10)));
+  EXPECT_FALSE(watch.begun(begun(1, 10))) << "it has cost nobody anything";
+  for (std::int64_t death = 1; death <= kMostEvaluationStarts; ++death) EXPECT_TRUE(watch.begun(begun(1, 10)));
+  EXPECT_FALSE(watch.begun(begun(1, 10)));
+  EXPECT_FALSE(watch.begun(begun(2, 10)));
+  EXPECT_TRUE(watch.begun(begun(2, 10)));
 }
 
 }  // namespace

@@ -44,6 +44,9 @@ struct EvaluatedJobTest : JobControllerTest {
     job->handle("evaluator/0", EvalReport{.actor = "evaluator/0", .fence = fence, .step = step, .metrics = metrics},
                 now);
   }
+  void evaluator_begins(std::int64_t step) {
+    job->handle("evaluator/0", EvalBegun{.actor = "evaluator/0", .fence = fence, .step = step}, now);
+  }
   /// All ten steps are trained and their checkpoint is committed.
   void train() {
     job->handle("learner/0", StepReport{.actor = "learner/0", .fence = fence, .step = 10}, now);
@@ -78,7 +81,7 @@ TEST_F(EvaluatedJobTest, LearnersAreToldWhereTheEvaluatorTakesWeights) {
 
 TEST_F(EvaluatedJobTest, AnEvaluationIsRecordedAtItsStepHoweverFarTrainingIs) {
   job->handle("learner/0", StepReport{.actor = "learner/0", .fence = fence, .step = 9}, now);
-  evaluator_says(2, {});
+  evaluator_begins(2);
   EXPECT_TRUE(effects.evaluations.empty()) << "it has only begun";
   evaluator_says(2, {{"eval/return", 5}});
   evaluator_says(8, {{"eval/return", 6}});
@@ -126,12 +129,12 @@ TEST_F(EvaluatedJobTest, WhileTheLastEvaluationIsAwaitedTheRanksAreNotTakenForDe
 TEST_F(EvaluatedJobTest, AnEvaluatorThatDiesIsStartedAgainAsOftenAsItPlays) {
   std::int64_t life = 0;
   for (const std::int64_t step : {2, 4, 6, 8}) {
-    evaluator_says(step, {});
+    evaluator_begins(step);
     for (std::int64_t death = 0; death < kMostEvaluationStarts; ++death) {
       died("evaluator/0", life, 11);
       pass(0ms);
       evaluator_up(++life);
-      evaluator_says(step, {});
+      evaluator_begins(step);
     }
     evaluator_says(step, {{"eval/return", 5}});
   }
@@ -140,13 +143,13 @@ TEST_F(EvaluatedJobTest, AnEvaluatorThatDiesIsStartedAgainAsOftenAsItPlays) {
 }
 
 TEST_F(EvaluatedJobTest, AnEvaluatorThatPlaysTheSameForeverIsGivenUp) {
-  evaluator_says(2, {});
+  evaluator_begins(2);
   std::int64_t lives = 0;
   for (; job->actor("evaluator/0")->state == ActorState::up && lives < 100; ++lives) {
     died("evaluator/0", lives, 11);
     pass(0ms);
     evaluator_up(lives + 1);
-    evaluator_says(2, {});
+    evaluator_begins(2);
   }
   EXPECT_EQ(lives, kMostEvaluationStarts + setup.config.cluster.restart.budget + 1);
   EXPECT_EQ(job->state(), JobState::running);
@@ -190,7 +193,7 @@ TEST_F(EvaluatedJobTest, SimulatorsAndRolloutWorkersEndWithTrainingAndTheirEndsD
 
 TEST_F(EvaluatedJobTest, ALearnerIsNotNeededWhenTheLastEvaluationHasBegun) {
   train();
-  evaluator_says(10, {});
+  evaluator_begins(10);
   effects.sent.clear();
   job->handle("learner/0", Fatal{.actor = "learner/0", .text = "no device"}, now);
   died("learner/1", 0, 11);
