@@ -29,8 +29,8 @@ struct Demonstration {
   std::int64_t length = 0;
   /// [length, D] before the action, [length, A] in the environment's units.
   std::vector<float> states, actions;
-  /// [length]; flags 0 or 1, `done` in the last row only.
-  std::vector<float> rewards, done, success;
+  /// [length]; flags 0 or 1, `done` in the last row only, and `terminated` where the environment ended it.
+  std::vector<float> rewards, done, success, terminated;
   /// Frames of each camera, u8 [length, side, side, 3], drawn with the observation.
   std::vector<std::vector<std::uint8_t>> images;
 

@@ -31,7 +31,8 @@ LerobotDescription description_of(const Demonstrator& demonstrator) {
                   {.name = "action", .width = expert.action_names().size(), .names = expert.action_names()},
                   {.name = "next.reward"},
                   {.name = "next.done", .type = LerobotColumn::Type::boolean},
-                  {.name = "next.success", .type = LerobotColumn::Type::boolean}},
+                  {.name = "next.success", .type = LerobotColumn::Type::boolean},
+                  {.name = "next.terminated", .type = LerobotColumn::Type::boolean}},
       .height = demonstrator.side(),
       .width = demonstrator.side()};
   for (const std::string& camera : demonstrator.cameras()) d.cameras.push_back("observation.images." + camera);
@@ -42,7 +43,7 @@ Result<void> append(LerobotWriter& writer, const Demonstration& demo, std::int64
   const auto bytes = static_cast<std::size_t>(side * side * 3);
   return writer.append({.length = demo.length,
                         .task_index = writer.task_index(demo.instruction),
-                        .columns = {demo.states, demo.actions, demo.rewards, demo.done, demo.success},
+                        .columns = {demo.states, demo.actions, demo.rewards, demo.done, demo.success, demo.terminated},
                         .image = [&](std::size_t camera, std::int64_t row) -> Result<Rgb8View> {
                           return Rgb8View{.data = demo.images[camera].data() + static_cast<std::size_t>(row) * bytes,
                                           .height = side,

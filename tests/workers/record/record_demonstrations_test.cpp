@@ -38,7 +38,7 @@ class RecordDemonstrationsTest : public ::testing::Test {
     const RowSource rows = dataset.rows(place).value();
     return read_parquet(rows.path,
                         {.vectors = {"observation.state", "action", "next.reward"},
-                         .integers = {"next.done", "next.success"},
+                         .integers = {"next.done", "next.success", "next.terminated"},
                          .optional_vectors = {},
                          .optional_integers = {}},
                         {.first = rows.first_row, .count = dataset.episodes()[place].length})
@@ -81,6 +81,19 @@ TEST_F(RecordDemonstrationsTest, AnEpisodeEndsAFewStepsAfterItWasSolvedForGood) 
     for (std::size_t i = success.size() - hold - 1; i < success.size(); ++i) EXPECT_EQ(success[i], 1);
     EXPECT_EQ(success[success.size() - hold - 2], 0);
     for (std::size_t i = 0; i < done.size(); ++i) EXPECT_EQ(done[i], i + 1 == done.size() ? 1 : 0);
+  }
+}
+
+TEST_F(RecordDemonstrationsTest, AnEpisodeThatTheEnvironmentEndsSaysSo) {
+  record(request("held"));
+  RecordingRequest ends = request("ended");
+  ends.env_options.options = {{"terminate_on_success", "true"}};
+  record(ends);
+  for (std::size_t e = 0; e < 3; ++e) {
+    EXPECT_THAT(episode("held", e).integers.at("next.terminated"), ::testing::Each(0));
+    const auto terminated = episode("ended", e).integers.at("next.terminated");
+    EXPECT_EQ(terminated.back(), 1);
+    EXPECT_EQ(std::count(terminated.begin(), terminated.end(), 1), 1);
   }
 }
 
