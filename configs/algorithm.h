@@ -10,25 +10,37 @@ namespace troupe::configs {
 enum class Algorithm { ppo, grpo, decoupled_ppo, vtrace, sac };
 constexpr auto enum_names(Algorithm) { return std::array{"ppo", "grpo", "decoupled_ppo", "vtrace", "sac"}; }
 
+/// What judges the policy and is trained with it: nothing, one network of states, or several of states and actions
+/// (algorithm.sac.critics).
+enum class CriticKind { none, value, q };
+constexpr auto enum_names(CriticKind) { return std::array{"none", "value", "q"}; }
+
+/// How old the weights may be that chose the actions it trains on. none: those that it trains; bounded: at most
+/// rollout.staleness versions older; any: experience is replayed.
+enum class Staleness { none, bounded, any };
+constexpr auto enum_names(Staleness) { return std::array{"none", "bounded", "any"}; }
+
 /// Where advantages come from: a critic's values, the returns of a group that began in one state, or values corrected
 /// by importance weights (V-trace).
-enum class AdvantageSource { critic, group, trace };
+enum class AdvantageSource { none, critic, group, trace };
+constexpr auto enum_names(AdvantageSource) { return std::array{"none", "critic", "group", "trace"}; }
 
 /// Which actor loss. ppo: clipped ratio; decoupled: against the proximal policy; vtrace: -adv logp, with advantages
 /// that hold their importance weights (model/loss/policy_gradient_loss.h).
 enum class ActorLoss { ppo, decoupled, vtrace };
 
-/// What differs by algorithm. One row each in traits_of().
+/// What differs by algorithm. One row each in traits_of(); docs/config.md prints it.
 struct AlgorithmTraits {
-  /// Trains on replayed transitions; the others train on the rollouts of one iteration.
-  bool is_off_policy = false;
-  /// Knows that a rollout may come from an older policy: rollout.staleness may be above 0.
-  bool takes_stale = false;
+  CriticKind critic = CriticKind::value;
+  Staleness staleness = Staleness::none;
   AdvantageSource advantages = AdvantageSource::critic;
   ActorLoss actor_loss = ActorLoss::ppo;
 
-  /// Whether it compares the returns of env.group_size environments; it has no critic then.
+  /// Trains on replayed transitions; the others train on the rollouts of one iteration.
+  constexpr bool is_off_policy() const { return staleness == Staleness::any; }
+  /// Whether it compares the returns of env.group_size environments.
   constexpr bool compares_groups() const { return advantages == AdvantageSource::group; }
+  constexpr bool has_critic() const { return critic != CriticKind::none; }
 };
 
 constexpr AlgorithmTraits traits_of(Algorithm algorithm) {
@@ -36,13 +48,13 @@ constexpr AlgorithmTraits traits_of(Algorithm algorithm) {
     case Algorithm::ppo:
       break;
     case Algorithm::grpo:
-      return {.advantages = AdvantageSource::group};
+      return {.critic = CriticKind::none, .advantages = AdvantageSource::group};
     case Algorithm::decoupled_ppo:
-      return {.takes_stale = true, .actor_loss = ActorLoss::decoupled};
+      return {.staleness = Staleness::bounded, .actor_loss = ActorLoss::decoupled};
     case Algorithm::vtrace:
-      return {.takes_stale = true, .advantages = AdvantageSource::trace, .actor_loss = ActorLoss::vtrace};
+      return {.staleness = Staleness::bounded, .advantages = AdvantageSource::trace, .actor_loss = ActorLoss::vtrace};
     case Algorithm::sac:
-      return {.is_off_policy = true};
+      return {.critic = CriticKind::q, .staleness = Staleness::any, .advantages = AdvantageSource::none};
   }
   return {};
 }

@@ -94,6 +94,6 @@ inline bool is_imitation(const JobConfig& job) { return job.job.kind == JobKind:
 /// Whether the job trains a policy for an environment, by whatever means: its checkpoints act in one.
 inline bool trains_agent(const JobConfig& job) { return job.job.kind == JobKind::rl || is_imitation(job); }
 /// Whether the job trains on replayed transitions.
-inline bool is_off_policy(const JobConfig& job) { return job.algorithm.traits().is_off_policy; }
+inline bool is_off_policy(const JobConfig& job) { return job.algorithm.traits().is_off_policy(); }
 
 }  // namespace troupe::configs

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "configs/algorithm.h"
 #include "configs/describe.h"
 #include "configs/dump.h"
 #include "configs/schema_export.h"
@@ -107,6 +108,22 @@ void write_sections(const StructSpec& spec, const std::string& prefix, int level
   }
 }
 
+/// What the rules, the planner and the learner read about each algorithm.
+void write_algorithms(std::string& out) {
+  out +=
+      "\n## Algorithms\n\nWhat each `algorithm.name` is; docs/rl.md explains it. critic: none, one network of states "
+      "(value) or several of states and actions (q). advantages: from that critic, from the returns of a group, or "
+      "along the trace with importance weights. staleness: of the policies whose actions it trains on, none, bounded "
+      "by `rollout.staleness`, or any (it replays).\n\n"
+      "| algorithm | critic | advantages | staleness |\n|---|---|---|---|\n";
+  for (std::size_t i = 0; i < enum_names(Algorithm{}).size(); ++i) {
+    const auto algorithm = static_cast<Algorithm>(i);
+    const AlgorithmTraits row = traits_of(algorithm);
+    out += fmt::format("| `{}` | {} | {} | {} |\n", enum_name(algorithm), enum_name(row.critic),
+                       enum_name(row.advantages), enum_name(row.staleness));
+  }
+}
+
 constexpr const char* kPreface = R"(# Configuration
 
 A job is one YAML file: a map of the sections below. Every key has a default, printed here; a file names what differs.
@@ -139,6 +156,7 @@ std::string config_markdown() {
   out += "\n## Top level\n";
   write_table(job_spec(), "", out);
   write_sections(job_spec(), "", 2, out);
+  write_algorithms(out);
   out +=
       "\n## Names that are errors\n\nA file with one of these keys is refused with the name to write instead.\n\n| key "
       "| from | write |\n|---|---|---|\n";

@@ -1,5 +1,6 @@
 // What reinforcement learning cannot do, found before anything starts.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -23,6 +24,17 @@ std::int64_t nearest_divisor(std::int64_t value, std::int64_t wanted) {
     }
     if (wanted - distance <= 1 && wanted + distance >= value) return 1;
   }
+}
+
+/// The algorithms whose row is such, "decoupled_ppo, vtrace".
+template <class Predicate>
+std::string algorithms_where(Predicate is_such) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < enum_names(Algorithm{}).size(); ++i) {
+    const auto algorithm = static_cast<Algorithm>(i);
+    if (is_such(traits_of(algorithm))) names.push_back(enum_name(algorithm));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void validate_chunk(const EnvConfig& env, Rules& rules) {
@@ -109,6 +121,17 @@ void validate_vtrace(const JobConfig& job, Rules& rules) {
       {"algorithm.name"});
 }
 
+void validate_no_critic(const AlgorithmConfig& algorithm, Rules& rules) {
+  const auto refuse = [&](const char* key, bool is_set) {
+    rules.require(!is_set, fmt::format("algorithm.{}", key),
+                  fmt::format("is set; {} trains no critic: leave it out", enum_name(algorithm.name)),
+                  {"algorithm.name"});
+  };
+  refuse("value_lr", algorithm.value_lr != 0);
+  refuse("critic_clip_norm", algorithm.critic_clip_norm != 0);
+  refuse("policy_gradient.critic_warmup_steps", algorithm.policy_gradient.critic_warmup_steps != 0);
+}
+
 void validate_policy_gradient(const JobConfig& job, Rules& rules) {
   const AlgorithmTraits traits = job.algorithm.traits();
   const std::string_view name = enum_name(job.algorithm.name);
@@ -116,11 +139,13 @@ void validate_policy_gradient(const JobConfig& job, Rules& rules) {
   const std::string prefix = "algorithm.policy_gradient.";
   if (traits.compares_groups()) {
     rules.require(job.env.reset_mode != "auto", "env.reset_mode",
-                  "is auto; grpo compares whole episodes from one start: episode or fixed", {"algorithm.name"});
+                  fmt::format("is auto; {} compares whole episodes from one start: episode or fixed", name),
+                  {"algorithm.name"});
     rules.require(job.env.group_size >= 2, "env.group_size",
-                  fmt::format("is {}; grpo compares the members of a group: 2 or more", job.env.group_size),
+                  fmt::format("is {}; {} compares the members of a group: 2 or more", job.env.group_size, name),
                   {"algorithm.name"});
   }
+  if (!traits.has_critic()) validate_no_critic(job.algorithm, rules);
   rules.require(pg.filter_low <= pg.filter_high, prefix + "filter_low",
                 fmt::format("{} is above filter_high {}", pg.filter_low, pg.filter_high));
   rules.require(pg.filter_low == pg.filter_high || traits.compares_groups(), prefix + "filter_high",
@@ -129,11 +154,12 @@ void validate_policy_gradient(const JobConfig& job, Rules& rules) {
   rules.require(pg.reward_level == "chunk" || pg.logprob_level != Granularity::chunk, prefix + "logprob_level",
                 "is chunk with rewards per action; wants action or token, or reward_level chunk",
                 {"algorithm.policy_gradient.reward_level"});
-  rules.require(job.rollout.staleness == 0 || traits.takes_stale, "rollout.staleness",
-                fmt::format("{}: {} assumes that the policy it trains has collected the rollout; use decoupled_ppo or "
-                            "vtrace, or staleness 0",
-                            job.rollout.staleness, name),
-                {"algorithm.name"});
+  rules.require(
+      job.rollout.staleness == 0 || traits.staleness != Staleness::none, "rollout.staleness",
+      fmt::format("{}: {} assumes that the policy it trains has collected the rollout; use one of {}, or staleness 0",
+                  job.rollout.staleness, name,
+                  algorithms_where([](const AlgorithmTraits& row) { return row.staleness != Staleness::none; })),
+      {"algorithm.name"});
   if (traits.advantages == AdvantageSource::trace) validate_vtrace(job, rules);
 }
 

@@ -40,8 +40,7 @@ std::optional<Base> own_recipe(const std::string& id) {
     if (!file.name.starts_with("recipes/") || file.text.find(id) == std::string_view::npos) continue;
     auto job = load_recipe(std::string(file.name));
     if (!job || job->job.kind != JobKind::rl || job->env.id != id || job->model.init.mode != "random") continue;
-    if (found && (traits_of(found->job.algorithm.name).is_off_policy || !traits_of(job->algorithm.name).is_off_policy))
-      continue;
+    if (found && (is_off_policy(found->job) || !is_off_policy(*job))) continue;
     found = Base{std::string(file.name), std::move(*job), "This recipe trains the same environment."};
   }
   return found;
@@ -126,7 +125,7 @@ void put_collecting(CommentedYaml& out, const JobConfig& job, const EnvSpec& spe
       "Environments that are stepped together, in blocks that workers share. More give steadier updates, each later.");
   out.line(fmt::format("env: {{id: {}, num_envs: {}, blocks: {}}}", format_string(spec.id), job.env.num_envs,
                        job.env.blocks));
-  if (traits_of(job.algorithm.name).is_off_policy) {
+  if (is_off_policy(job)) {
     out.note("Environment steps that one training step commits.");
     out.line(fmt::format("rollout: {{commit_every: {}}}", job.rollout.commit_every));
   } else {
@@ -146,7 +145,7 @@ void put_algorithm(CommentedYaml& out, const JobConfig& job) {
                   1 / (1 - std::min(a.gamma, 0.9999))),
       2);
   out.line(fmt::format("gamma: {}", format_number(a.gamma)), 2);
-  if (traits_of(a.name).is_off_policy) {
+  if (is_off_policy(job)) {
     out.note(
         "Steps by chance before the first update, and updates for each step after. More updates learn from fewer "
         "steps and take longer.",
@@ -163,14 +162,13 @@ void put_algorithm(CommentedYaml& out, const JobConfig& job) {
 }
 
 void put_training(CommentedYaml& out, const JobConfig& job, const EnvSpec& spec) {
-  const bool gaussian = !spec.action.is_discrete() && !traits_of(job.algorithm.name).is_off_policy;
+  const bool gaussian = !spec.action.is_discrete() && !is_off_policy(job);
   out.note(gaussian ? "Widths of the hidden layers, and the logarithm of the noise on actions at the start."
                     : "Widths of the hidden layers. Wider ones for tasks with more parts.");
   out.line(fmt::format("policy: {{hidden: [{}]{}}}", fmt::join(job.policy.hidden, ", "),
                        gaussian ? ", init_log_std: " + format_number(job.policy.init_log_std) : ""));
-  const bool off_policy = traits_of(job.algorithm.name).is_off_policy;
   const std::int64_t per_step =
-      off_policy ? job.rollout.commit_every : job.rollout.steps * job.env.num_envs * job.env.chunk;
+      is_off_policy(job) ? job.rollout.commit_every : job.rollout.steps * job.env.num_envs * job.env.chunk;
   out.note(fmt::format("{} updates of {} environment steps: {} in all. More go on where the return still rises.{}",
                        job.training.steps, per_step, job.training.steps * per_step, expected_return(spec)));
   out.line(fmt::format("training: {{steps: {}, global_batch_size: {}, micro_batch_size: {}}}", job.training.steps,

@@ -39,7 +39,7 @@ Result<std::shared_ptr<const ActorCritic>> ActorCritic::make(const PolicyConfig&
       policy, seen_by_actor(shape),
       make_mlp_shape(policy, "actor", 0, policy.hidden, head->outputs(), 0.01 * std::numbers::sqrt2));
   if (!actor) return actor.error();
-  if (algorithm.traits().compares_groups()) {  // advantages come from a group's returns, not from values
+  if (!algorithm.traits().has_critic()) {
     return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::nullopt, *head));
   }
   const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;

@@ -65,7 +65,7 @@ Result<std::shared_ptr<const FlowModel>> FlowModel::make(const PolicyConfig& pol
     mlp.activation = Activation::tanh;
     noise.emplace(std::move(mlp));
   }
-  if (!algorithm.traits().compares_groups()) {
+  if (algorithm.traits().has_critic()) {
     const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;
     critic.emplace(
         make_mlp_shape(policy, "critic", seen_by_critic(shape).state_dim, policy.critic_layers(), values, 1.0));

@@ -23,7 +23,7 @@ Result<void> check_sizes(const PolicyConfig& policy, const AlgorithmConfig& algo
                              shape.action_dim));
   }
   const auto& gradient = algorithm.policy_gradient;
-  if (algorithm.traits().is_off_policy) return {};
+  if (algorithm.traits().is_off_policy()) return {};
   if (gradient.reward_level == "action" && gradient.logprob_level == Granularity::chunk && shape.chunk > 1) {
     return wrong(
         "algorithm.policy_gradient.logprob_level is chunk and reward_level is action: rewards of actions need "
@@ -46,7 +46,7 @@ at::Tensor PolicyNet::logp(const UnitViews&, const Batch&) const {
 Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                          const PolicyShape& shape) {
   if (auto sizes = check_sizes(policy, algorithm, shape); !sizes) return sizes.error();
-  const bool is_off_policy = algorithm.traits().is_off_policy;
+  const bool is_off_policy = algorithm.traits().is_off_policy();
   switch (policy.kind) {
     case PolicyKind::mlp:
     case PolicyKind::cnn:

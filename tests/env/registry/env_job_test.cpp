@@ -32,7 +32,7 @@ TEST(EnvJobTest, EveryEnvironmentOfTheTableHasAJobThatLoads) {
     EXPECT_EQ(job.model.init.mode, "random");
     // soft actor-critic has no discrete actions
     const bool discrete = (*make_env_factory(id))->spec().action.is_discrete();
-    EXPECT_FALSE(discrete && traits_of(job.algorithm.name).is_off_policy);
+    EXPECT_FALSE(discrete && is_off_policy(job));
   }
 }
 

@@ -46,7 +46,7 @@ class ItemBuilder {
  public:
   ItemBuilder(const JobConfig& job, const EnvSpec& spec, std::int64_t number = 0)
       : spec_(spec),
-        net_({.actions = job.env.chunk, .choices = 0, .has_value = job.algorithm.name != Algorithm::sac}),
+        net_({.actions = job.env.chunk, .choices = 0, .has_value = !job.algorithm.traits().is_off_policy()}),
         layout_(make_trajectory_layout(job, spec_, net_)),
         number_(number),
         memory_(static_cast<std::size_t>(layout_.fixed_bytes)) {

@@ -114,7 +114,7 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
         explained_variance(mean("return_mean"), mean("return_sq_mean"), mean("error_mean"), mean("error_sq_mean"));
   }
   for (const auto& [group, rate] : rl_rates(setup_.config, step)) {
-    if (group != "temperature" && (group != "critic" || !setup_.config.algorithm.traits().compares_groups()))
+    if (group != "temperature" && (group != "critic" || setup_.config.algorithm.traits().has_critic()))
       outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
   }
   outcome.metrics["train/minibatches"] = static_cast<double>(progress.minibatches);

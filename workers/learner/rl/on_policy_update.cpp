@@ -156,7 +156,7 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
   GroupRates rates = rl_rates(job, step);
   rates.erase("temperature");
   if (warming_up) rates.erase("actor");
-  if (job.algorithm.traits().compares_groups()) rates.erase("critic");
+  if (!job.algorithm.traits().has_critic()) rates.erase("critic");
   session_.engine->commit(rates, vote);
   ++optimizer_steps_;
   std::size_t i = 0;

@@ -139,7 +139,7 @@ RolloutRows make_rollout_rows(const JobConfig& job, const RolloutBatch& batch, c
   out.rows[rl_keys::kAction] = rows_of(batch.action, calls);
   out.rows[rl_keys::kOldLogp] = rows_of(batch.logp, calls);
   out.rows[rl_keys::kAdvantage] = rows_of(result.advantages, calls);
-  if (!traits.compares_groups()) {
+  if (traits.has_critic()) {
     out.rows[rl_keys::kReturn] = rows_of(result.returns, calls);
     out.rows[rl_keys::kOldValue] = rows_of(batch.value, calls);
   }

@@ -35,8 +35,7 @@ LoadedAgent agent_of(const JobConfig& job) {
   if (!agent) throw std::runtime_error(agent.error().message());
   LoadedAgent loaded{.job = job, .agent = std::move(*agent), .weights = {}};
   const PolicyNet& policy = *loaded.agent.policy;
-  auto views =
-      initial_policy(job, policy, policy.objective(job.algorithm.name == Algorithm::sac ? "critic" : "policy"));
+  auto views = initial_policy(job, policy, policy.objective(is_off_policy(job) ? "critic" : "policy"));
   if (!views) throw std::runtime_error(views.error().message());
   loaded.weights.version = 7;
   loaded.weights.views = std::move(*views);
