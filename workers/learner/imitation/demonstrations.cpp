@@ -5,53 +5,16 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "base/hash.h"
-#include "data/lerobot/parquet_table.h"
 #include "data/sampling/mixture_weights.h"
 #include "data/sampling/sampler.h"
-#include "workers/record/recording_note.h"
+#include "workers/learner/imitation/recorded_set.h"
 
 namespace troupe::workers {
 
 namespace {
-
-constexpr const char* kState = "observation.state";
-constexpr const char* kAction = "action";
-
-std::string place_of(std::size_t set, const std::string& root) { return fmt::format("data.sets[{}] ({})", set, root); }
-
-Result<void> check_column(const LerobotDataset& dataset, const char* column, std::int64_t width, const char* whose) {
-  const LerobotFeature* feature = dataset.info().find(column);
-  if (feature == nullptr || !feature->is_numbers()) {
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("{} has no column of numbers '{}', which demonstrations are made of", dataset.root(), column)};
-  }
-  const std::int64_t stored = feature->width();
-  if (stored == width) return {};
-  return Error{Errc::invalid_argument, fmt::format("{}: '{}' has {} numbers a row where {} has {}: record the "
-                                                   "demonstrations in env.id with its env.profile and env.options",
-                                                   dataset.root(), column, stored, whose, width)};
-}
-
-/// Observations may hold the share of an episode that is left, which another limit would make mean something else.
-Result<void> check_time_limit(const LerobotDataset& dataset, std::int64_t max_steps) {
-  TROUPE_ASSIGN(const std::optional<std::int64_t> recorded, recorded_time_limit(dataset.root()));
-  if (!recorded || max_steps <= 0 || *recorded == max_steps) return {};
-  return Error{
-      Errc::invalid_argument,
-      fmt::format(
-          "recorded in episodes of at most {} steps where env.id has {}: set env.max_episode_steps: {}, or record the "
-          "demonstrations with max_episode_steps={}",
-          *recorded, max_steps, *recorded, max_steps)};
-}
-
-bool contains(const std::vector<std::int64_t>& list, std::int64_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 void append_floats(const VectorColumn& column, std::vector<float>& out) {
   for (const double value : column.values) out.push_back(static_cast<float>(value));
@@ -77,72 +40,29 @@ Demonstrations::Demonstrations(const PolicyShape& shape)
     : state_dim_(shape.state_dim),
       action_dim_(shape.action_dim),
       chunk_(shape.chunk),
-      max_steps_(shape.max_episode_steps),
       layout_(demonstration_layout(shape)) {}
 
 Result<std::shared_ptr<const Demonstrations>> Demonstrations::open(const DataConfig& data, const PolicyShape& shape) {
-  if (shape.critic_dim > 0 || shape.mask_dim > 0) {
-    return Error{Errc::invalid_argument,
-                 "env.id has fields that critics alone read, or an action mask, which demonstrations do not hold: "
-                 "imitation wants an environment whose fields have the readers policy and text"};
-  }
+  TROUPE_ASSIGN(const std::vector<RecordedSet> sets, RecordedSet::open_all(data, shape));
   std::shared_ptr<Demonstrations> all(new Demonstrations(shape));
-  for (std::size_t set = 0; set < data.sets.size(); ++set) {
-    if (auto added = all->add(data, set); !added) return added.error().with(place_of(set, data.sets[set].path));
-  }
+  for (const RecordedSet& set : sets) TROUPE_TRY(all->add(set));
   TROUPE_TRY(all->finish(data));
   return std::shared_ptr<const Demonstrations>(std::move(all));
 }
 
-Result<void> Demonstrations::add(const DataConfig& data, std::size_t set) {
-  const DataSetConfig& entry = data.sets[set];
-  TROUPE_ASSIGN(const LerobotDataset dataset, LerobotDataset::open(entry.path));
-  TROUPE_TRY(check_column(dataset, kState, state_dim_, "the observation of env.id"));
-  TROUPE_TRY(check_column(dataset, kAction, action_dim_, "the action of env.id"));
-  TROUPE_TRY(check_time_limit(dataset, max_steps_));
-  const std::vector<std::int64_t>& held_out = entry.eval_episodes.empty() ? data.eval_episodes : entry.eval_episodes;
-  for (const auto& [key, list] : {std::pair{"episodes", &entry.episodes}, std::pair{"eval_episodes", &held_out}}) {
-    for (const std::int64_t index : *list) {
-      if (dataset.find(index)) continue;
-      return Error{Errc::invalid_argument, fmt::format("{} names episode {}, which is not there; it has {} episodes",
-                                                       key, index, dataset.episodes().size())};
-    }
-  }
+Result<void> Demonstrations::add(const RecordedSet& set) {
   Source source;
-  source.root = dataset.root();
-  for (std::size_t place = 0; place < dataset.episodes().size(); ++place) {
-    const std::int64_t index = dataset.episodes()[place].index;
-    const bool is_held_out = contains(held_out, index);
-    if (!is_held_out && !entry.episodes.empty() && !contains(entry.episodes, index)) continue;
-    TROUPE_TRY(read_episode(dataset, place, is_held_out, source));
+  source.root = set.root();
+  for (const RecordedSet::Episode& episode : set.episodes()) {
+    TROUPE_ASSIGN(const EpisodeTable table, set.read(episode));
+    const auto first = static_cast<std::int64_t>(source.states.size()) / state_dim_;
+    append_floats(table.vectors.at(kStateColumn), source.states);
+    append_floats(table.vectors.at(kActionColumn), source.actions);
+    std::vector<Anchor>& anchors = episode.is_held_out ? source.eval : source.train;
+    for (std::int64_t row = first; row < first + table.rows; ++row)
+      anchors.push_back({.row = row, .end = first + table.rows});
   }
-  if (source.train.empty())
-    return Error{Errc::failed_precondition, "no episode is left to train on: see episodes and eval_episodes"};
   sources_.push_back(std::move(source));
-  return {};
-}
-
-Result<void> Demonstrations::read_episode(const LerobotDataset& dataset, std::size_t place, bool held_out,
-                                          Source& source) const {
-  TROUPE_ASSIGN(const RowSource rows, dataset.rows(place));
-  const std::int64_t length = dataset.episodes()[place].length;
-  TROUPE_ASSIGN(
-      const EpisodeTable table,
-      read_parquet(rows.path,
-                   {.vectors = {kState, kAction}, .integers = {}, .optional_vectors = {}, .optional_integers = {}},
-                   {.first = rows.first_row, .count = length}));
-  const VectorColumn &state = table.vectors.at(kState), &action = table.vectors.at(kAction);
-  if (static_cast<std::int64_t>(state.width) != state_dim_ || static_cast<std::int64_t>(action.width) != action_dim_) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: rows have {} and {} numbers where meta/info.json says {} and {}", rows.path,
-                             state.width, action.width, state_dim_, action_dim_)};
-  }
-  const auto first = static_cast<std::int64_t>(source.states.size()) / state_dim_;
-  append_floats(state, source.states);
-  append_floats(action, source.actions);
-  std::vector<Anchor>& anchors = held_out ? source.eval : source.train;
-  for (std::int64_t row = first; row < first + table.rows; ++row)
-    anchors.push_back({.row = row, .end = first + table.rows});
   return {};
 }
 

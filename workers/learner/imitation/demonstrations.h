@@ -10,13 +10,14 @@
 #include "base/result.h"
 #include "comm/channel/channel.h"
 #include "configs/data_config.h"
-#include "data/lerobot/lerobot_dataset.h"
 #include "data/sample/sample.h"
 #include "data/sampling/mixture_order.h"
 #include "data/sampling/split.h"
 #include "model/policy/policy_shape.h"
 
 namespace troupe::workers {
+
+class RecordedSet;
 
 /// One demonstration as a feeder sends it: state f32 [D], action f32 [K,A], counts u8 [K] (1: that action exists),
 /// position i64 [1].
@@ -32,10 +33,7 @@ SampleLayout demonstration_layout(const PolicyShape& shape);
 /// Immutable, thread-safe.
 class Demonstrations {
  public:
-  /// Reads all datasets of data.sets. Errors: those of LerobotDataset::open and read_parquet; invalid_argument (a
-  /// column that is missing or of another width than the policy's, an episode that is named and does not exist, a
-  /// recording of `troupe record` with another time limit than the policy's episodes); failed_precondition (no
-  /// episode left to train on). Each names the dataset and what to change.
+  /// Reads all datasets of data.sets. Errors: those of RecordedSet.
   static Result<std::shared_ptr<const Demonstrations>> open(const DataConfig& data, const PolicyShape& shape);
 
   const SampleLayout& layout() const noexcept { return layout_; }
@@ -67,12 +65,11 @@ class Demonstrations {
     std::vector<Anchor> train, eval;
   };
   explicit Demonstrations(const PolicyShape& shape);
-  Result<void> add(const DataConfig& data, std::size_t set);
-  Result<void> read_episode(const LerobotDataset& dataset, std::size_t place, bool held_out, Source& source) const;
+  Result<void> add(const RecordedSet& set);
   Result<void> finish(const DataConfig& data);
   void write(const Source& source, const Anchor& anchor, std::int64_t position, std::span<std::byte> slot) const;
 
-  const std::int64_t state_dim_, action_dim_, chunk_, max_steps_;
+  const std::int64_t state_dim_, action_dim_, chunk_;
   const SampleLayout layout_;
   std::vector<Source> sources_;
   MixtureOrder order_;
