@@ -20,6 +20,11 @@ constexpr auto enum_names(CriticKind) { return std::array{"none", "value", "q"};
 enum class Staleness { none, bounded, any };
 constexpr auto enum_names(Staleness) { return std::array{"none", "bounded", "any"}; }
 
+/// What recordings of others are to it. imitated: kind sft trains its policy on them, and kind rl goes on from there;
+/// replayed: batches hold recorded transitions beside its own (algorithm.demonstration_share).
+enum class DemonstrationUse { imitated, replayed };
+constexpr auto enum_names(DemonstrationUse) { return std::array{"imitated", "replayed"}; }
+
 /// Where advantages come from: a critic's values, the returns of a group that began in one state, or values corrected
 /// by importance weights (V-trace).
 enum class AdvantageSource { none, critic, group, trace };
@@ -33,6 +38,7 @@ enum class ActorLoss { ppo, decoupled, vtrace };
 struct AlgorithmTraits {
   CriticKind critic = CriticKind::value;
   Staleness staleness = Staleness::none;
+  DemonstrationUse demonstrations = DemonstrationUse::imitated;
   AdvantageSource advantages = AdvantageSource::critic;
   ActorLoss actor_loss = ActorLoss::ppo;
 
@@ -54,7 +60,10 @@ constexpr AlgorithmTraits traits_of(Algorithm algorithm) {
     case Algorithm::vtrace:
       return {.staleness = Staleness::bounded, .advantages = AdvantageSource::trace, .actor_loss = ActorLoss::vtrace};
     case Algorithm::sac:
-      return {.critic = CriticKind::q, .staleness = Staleness::any, .advantages = AdvantageSource::none};
+      return {.critic = CriticKind::q,
+              .staleness = Staleness::any,
+              .demonstrations = DemonstrationUse::replayed,
+              .advantages = AdvantageSource::none};
   }
   return {};
 }

@@ -215,6 +215,9 @@ struct AlgorithmConfig {
   double actor_clip_norm = 0, critic_clip_norm = 0;
   /// Read by workers/learner/rl.
   bool anneal_lr = false;
+  /// 0 to 1. Read by workers/learner/rl, workers/pipeline.
+  /// Half of each batch is that of Ball et al. 2023 (arXiv:2302.02948, RLPD).
+  double demonstration_share = 0;
   /// Read by actors, workers/learner/rl, workers/rollout.
   /// Costs the overlap of collecting and training across versions.
   bool deterministic = false;
@@ -244,6 +247,8 @@ struct AlgorithmConfig {
             1e12);
     v.field("critic_clip_norm", &AlgorithmConfig::critic_clip_norm, "the same of the critics", "", 0, 1e12);
     v.field("anneal_lr", &AlgorithmConfig::anneal_lr, "learning rates fall linearly to 0 over training.steps");
+    v.field("demonstration_share", &AlgorithmConfig::demonstration_share,
+            "sac: share of every batch that is drawn from the recordings of data.sets, below 1; 0: none", "", 0, 1);
     v.field("deterministic", &AlgorithmConfig::deterministic,
             "two runs give the same bits: rollouts wait for the exact version of the weights");
     v.field("explicit_backward", &AlgorithmConfig::explicit_backward,

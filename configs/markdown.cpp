@@ -114,13 +114,14 @@ void write_algorithms(std::string& out) {
       "\n## Algorithms\n\nWhat each `algorithm.name` is; docs/rl.md explains it. critic: none, one network of states "
       "(value) or several of states and actions (q). advantages: from that critic, from the returns of a group, or "
       "along the trace with importance weights. staleness: of the policies whose actions it trains on, none, bounded "
-      "by `rollout.staleness`, or any (it replays).\n\n"
-      "| algorithm | critic | advantages | staleness |\n|---|---|---|---|\n";
+      "by `rollout.staleness`, or any (it replays). demonstrations: imitated by a job of kind sft before, or replayed "
+      "in its batches (`algorithm.demonstration_share`).\n\n"
+      "| algorithm | critic | advantages | staleness | demonstrations |\n|---|---|---|---|---|\n";
   for (std::size_t i = 0; i < enum_names(Algorithm{}).size(); ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
     const AlgorithmTraits row = traits_of(algorithm);
-    out += fmt::format("| `{}` | {} | {} | {} |\n", enum_name(algorithm), enum_name(row.critic),
-                       enum_name(row.advantages), enum_name(row.staleness));
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", enum_name(algorithm), enum_name(row.critic),
+                       enum_name(row.advantages), enum_name(row.staleness), enum_name(row.demonstrations));
   }
 }
 

@@ -251,7 +251,10 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
     validate_window(job.data, job.model, rules);
     validate_features(job.data, rules);
   }
-  if (job.job.kind == JobKind::sft) validate_no_reward(job.env.reward, rules);
+  if (job.job.kind == JobKind::sft) {
+    validate_no_reward(job.env.reward, "kind sft learns from demonstrations and reads no reward: leave env.reward out",
+                       rules);
+  }
   validate_training(job, rules);
 }
 

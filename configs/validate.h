@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "configs/decode.h"
 #include "configs/diagnostics.h"
@@ -38,8 +39,8 @@ void validate_sets(const DataConfig& data, Rules& rules);
 void validate_rl(const JobConfig& job, Rules& rules);
 /// The same of kind sft with env.id.
 void validate_imitation(const JobConfig& job, Rules& rules);
-/// Kind sft reads no key of env.reward.
-void validate_no_reward(const RewardConfig& reward, Rules& rules);
+/// Refuses every key of env.reward that is set; `why` ends the sentence.
+void validate_no_reward(const RewardConfig& reward, std::string_view why, Rules& rules);
 /// `prefix` is the path of the embodiment in the job, "data.embodiment.".
 void validate_embodiment(const EmbodimentConfig& embodiment, const std::string& prefix, Rules& rules);
 /// Windows against the model: frames per block, latent frames, actions per block.

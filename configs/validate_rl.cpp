@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "configs/scalar.h"
 #include "configs/validate.h"
 
 namespace troupe::configs {
@@ -35,6 +36,10 @@ std::string algorithms_where(Predicate is_such) {
     if (is_such(traits_of(algorithm))) names.push_back(enum_name(algorithm));
   }
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string algorithms_with(DemonstrationUse use) {
+  return algorithms_where([use](const AlgorithmTraits& row) { return row.demonstrations == use; });
 }
 
 void validate_chunk(const EnvConfig& env, Rules& rules) {
@@ -163,6 +168,34 @@ void validate_policy_gradient(const JobConfig& job, Rules& rules) {
   if (traits.advantages == AdvantageSource::trace) validate_vtrace(job, rules);
 }
 
+/// Recorded transitions in the batches: which algorithms replay, and what recordings do not hold.
+void validate_demonstration_share(const JobConfig& job, Rules& rules) {
+  const double share = job.algorithm.demonstration_share;
+  if (share == 0) return;
+  const std::string key = "algorithm.demonstration_share";
+  rules.require(
+      job.algorithm.traits().demonstrations == DemonstrationUse::replayed, key,
+      fmt::format("{}: {} replays nothing, and learns from demonstrations by a job of kind sft before "
+                  "(docs/rl.md#imitation-first); use {}, or 0",
+                  format_number(share), enum_name(job.algorithm.name), algorithms_with(DemonstrationUse::replayed)),
+      {"algorithm.name"});
+  rules.require(share < 1, key, "is 1, which leaves no place for the job's own transitions; below 1");
+  validate_sets(job.data, rules);
+  for (std::size_t i = 0; i < job.data.sets.size(); ++i) {
+    rules.require(job.data.sets[i].weight == 1, fmt::format("data.sets[{}].weight", i),
+                  "is set; recorded transitions are drawn uniformly over all datasets "
+                  "(algorithm.demonstration_share): leave it out");
+  }
+  rules.require(job.env.chunk == 1, "env.chunk",
+                fmt::format("is {}; recorded transitions are of single actions (algorithm.demonstration_share): 1",
+                            job.env.chunk),
+                {key.c_str()});
+  validate_no_reward(job.env.reward,
+                     "recorded rewards are the environment's alone (algorithm.demonstration_share): leave env.reward "
+                     "out",
+                     rules);
+}
+
 void validate_soft_actor_critic(const JobConfig& job, Rules& rules) {
   const SacConfig& sac = job.algorithm.sac;
   rules.require(job.env.reset_mode == "auto", "env.reset_mode",
@@ -227,6 +260,7 @@ void validate_weights(const JobConfig& job, Rules& rules) {
 void validate_rl(const JobConfig& job, Rules& rules) {
   validate_env(job.env, rules);
   validate_rollout(job, rules);
+  validate_demonstration_share(job, rules);
   if (is_off_policy(job)) {
     validate_soft_actor_critic(job, rules);
   } else {
@@ -240,11 +274,9 @@ void validate_rl(const JobConfig& job, Rules& rules) {
       {"algorithm.deterministic"});
 }
 
-void validate_no_reward(const RewardConfig& reward, Rules& rules) {
+void validate_no_reward(const RewardConfig& reward, std::string_view why, Rules& rules) {
   const auto refuse = [&](const char* key, bool is_set) {
-    rules.require(!is_set, std::string("env.reward.") + key,
-                  "is set; kind sft learns from demonstrations and reads no reward: leave env.reward out",
-                  {"job.kind"});
+    rules.require(!is_set, std::string("env.reward.") + key, fmt::format("is set; {}", why), {"job.kind"});
   };
   refuse("coef", reward.coef != 1);
   refuse("step_penalty", reward.step_penalty != 0);
@@ -259,8 +291,11 @@ void validate_imitation(const JobConfig& job, Rules& rules) {
   validate_sets(job.data, rules);
   rules.require(job.policy.kind == PolicyKind::flow, "policy.kind",
                 fmt::format("is {}; demonstrations train a flow policy: flow", enum_name(job.policy.kind)));
-  rules.require(!is_off_policy(job), "algorithm.name",
-                "is sac, which has no flow policy; name the algorithm that goes on from this checkpoint: ppo or grpo");
+  rules.require(job.algorithm.traits().demonstrations == DemonstrationUse::imitated, "algorithm.name",
+                fmt::format("is {}, which imitates nothing; name the algorithm that goes on from this checkpoint: {}",
+                            enum_name(job.algorithm.name), algorithms_with(DemonstrationUse::imitated)));
+  rules.require(job.algorithm.demonstration_share == 0, "algorithm.demonstration_share",
+                "is set; kind sft trains on demonstrations alone: leave it out");
   validate_chunk(job.env, rules);
   rules.require(!job.rollout.normalize_obs, "rollout.normalize_obs",
                 "is true; statistics of observations are made by rollouts, and demonstrations have none: false");

@@ -78,9 +78,10 @@ SUBFOLDER_EDGES = {
     "workers/inference/policy": "workers/checkpoint",
     "workers/inference/serve": "workers/inference/policy",
     "workers/learner": "workers/checkpoint workers/encoder workers/stream",
-    "workers/learner/imitation": "workers/inference/agent workers/learner workers/record",
+    "workers/learner/imitation":
+        "workers/inference/agent workers/learner workers/record workers/rollout workers/rollout/replay",
     "workers/learner/rl":
-        "workers/checkpoint workers/inference/agent workers/learner "
+        "workers/checkpoint workers/inference/agent workers/learner workers/learner/imitation "
         "workers/rollout workers/rollout/replay workers/stream",
     "workers/node": "",
     "workers/pipeline":

@@ -68,6 +68,27 @@ TEST_F(RlReplayTest, ALimitedLogGivesAResumedRunItsNewestExperience) {
               HasSubstr("produced 2048 = resident 1024 + evicted 1024 + lost 0; 0 records out of balance"));
 }
 
+TEST_F(RlReplayTest, DemonstrationsAreReplayedBesideAJobsOwnExperienceAndStayTheSame) {
+  const auto record = [&](const std::string& seed) {
+    std::filesystem::remove_all(dir_ / "recorded");
+    return troupe({"record", "arm7/reach-v1", "--out", "recorded", "--episodes", "3", "--seed", seed});
+  };
+  ASSERT_TRUE(succeeded(record("3")));
+  const Words demonstrated = {"env.id=arm7/reach-v1", "data.sets=recorded", "algorithm.demonstration_share=0.5"};
+  ASSERT_TRUE(succeeded(train(2, demonstrated)));
+  const auto replayed = curve("runs", "train/replay_buffer/demonstrations");
+  ASSERT_EQ(replayed.size(), 2U);
+  EXPECT_GE(replayed.begin()->second, 3 * 6) << "an episode goes on for five steps after it was solved";
+  EXPECT_EQ(replayed.begin()->second, replayed.rbegin()->second);
+  const Words again = demonstrated + Words{"--resume", "auto"};
+  ASSERT_TRUE(succeeded(train(4, again)));
+  EXPECT_THAT(verified("runs"), HasSubstr("0 records out of balance"));
+  ASSERT_TRUE(succeeded(record("4")));
+  const ProgramEnd end = train(6, again);
+  EXPECT_NE(end.exit_code, 0);
+  EXPECT_THAT(end.text(), HasSubstr("; demonstrations are "));
+}
+
 TEST_F(RlReplayTest, ALogOfAnotherLayoutIsRefused) {
   ASSERT_TRUE(succeeded(train(2)));
   const ReplayLog log(dir_ / "runs/latest/replay", 0, 1);

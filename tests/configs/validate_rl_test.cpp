@@ -83,6 +83,29 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"GrpoHasNoCriticToTrain",
                {"algorithm.name=grpo", "env.reset_mode=fixed", "env.group_size=2", "algorithm.value_lr=1"},
                "algorithm.value_lr: is set; grpo trains no critic: leave it out"},
+        Broken{"OnPolicyReplaysNoDemonstrations",
+               {"algorithm.demonstration_share=0.5", "data.sets=recorded"},
+               "algorithm.demonstration_share: 0.5: ppo replays nothing, and learns from demonstrations "
+               "by a job of kind sft before (docs/rl.md#imitation-first); use sac, or 0"},
+        Broken{"SharesLeaveRoom",
+               {"algorithm.name=sac", "rollout.commit_every=2048", "algorithm.demonstration_share=1",
+                "data.sets=recorded"},
+               "algorithm.demonstration_share: is 1, which leaves no place"},
+        Broken{"SharesAreOfARecording",
+               {"algorithm.name=sac", "rollout.commit_every=2048", "algorithm.demonstration_share=0.5"},
+               "data.sets: names no dataset"},
+        Broken{"RecordedTransitionsAreOfSingleActions",
+               {"algorithm.name=sac", "rollout.commit_every=2048", "algorithm.demonstration_share=0.5",
+                "data.sets=recorded", "env.chunk=4"},
+               "env.chunk: is 4; recorded transitions are of single actions"},
+        Broken{"RecordedTransitionsHaveNoWeights",
+               {"algorithm.name=sac", "rollout.commit_every=2048", "algorithm.demonstration_share=0.5",
+                "data.sets=[{path: recorded, weight: 2}]"},
+               "data.sets[0].weight: is set; recorded transitions are drawn uniformly over all datasets"},
+        Broken{"RecordedRewardsAreTheEnvironments",
+               {"algorithm.name=sac", "rollout.commit_every=2048", "algorithm.demonstration_share=0.5",
+                "data.sets=recorded", "env.reward.coef=2"},
+               "env.reward.coef: is set; recorded rewards are the environment's alone"},
         Broken{
             "FilterIsForGroups", {"algorithm.policy_gradient.filter_high=1"}, "filters groups; algorithm ppo has none"},
         Broken{"FilterBounds",
@@ -146,6 +169,15 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ValidateRlJobTest, APenaltyOrAModelMayTakeTheRewardsPlace) {
   job_of(load_job("quickstart:rl", {"env.reward.coef=0", "env.reward.step_penalty=1"}));
   job_of(load_job("quickstart:rl", {"env.reward.coef=0", "env.reward.model.name=success"}));
+}
+
+TEST(ValidateRlJobTest, ImitationWantsAnAlgorithmThatImitates) {
+  const char* recipe = "recipes/rl_arm7_reach_sft.yaml";
+  expect_only_error(load_job(recipe, {"algorithm.name=sac"}),
+                    "algorithm.name: is sac, which imitates nothing; name the algorithm that goes on from this "
+                    "checkpoint: ppo, grpo, decoupled_ppo, vtrace");
+  expect_only_error(load_job(recipe, {"algorithm.demonstration_share=0.5"}),
+                    "algorithm.demonstration_share: is set; kind sft trains on demonstrations alone: leave it out");
 }
 
 TEST(ValidateRlJobTest, FineTuningReadsNoReward) {

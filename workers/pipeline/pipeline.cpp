@@ -14,6 +14,7 @@
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/agent/agent.h"
 #include "workers/learner/imitation/demonstrations.h"
+#include "workers/learner/imitation/recorded_replay.h"
 #include "workers/learner/sft_task.h"
 
 namespace troupe::workers {
@@ -99,24 +100,42 @@ class AgentPipeline : public Pipeline {
   const Agent agent_;
 };
 
-class ImitationPipeline final : public AgentPipeline {
+/// With demonstrations, which it imitates or replays.
+class DemonstratedPipeline final : public AgentPipeline {
  public:
-  ImitationPipeline(Agent agent, const JobConfig& job, std::shared_ptr<const Demonstrations> data)
-      : AgentPipeline(std::move(agent)), eval_(job.eval), data_(std::move(data)) {}
+  DemonstratedPipeline(Agent agent, std::string fingerprint, std::vector<std::string> roots, std::int64_t num_eval)
+      : AgentPipeline(std::move(agent)),
+        demonstrations_(std::move(fingerprint)),
+        roots_(std::move(roots)),
+        num_eval_(num_eval) {}
 
   std::string fingerprint() const override {
-    return AgentPipeline::fingerprint() + " demonstrations " + data_->fingerprint();
+    return AgentPipeline::fingerprint() + " demonstrations " + demonstrations_;
   }
-  std::int64_t num_eval() const override { return eval_.every > 0 ? data_->eval_size(eval_.max_samples) : 0; }
+  std::int64_t num_eval() const override { return num_eval_; }
 
  private:
   std::string changes_since(const std::string&) const override {
-    return fmt::format("; demonstrations are {}", fmt::join(data_->roots(), ", "));
+    return fmt::format("; demonstrations are {}", fmt::join(roots_, ", "));
   }
 
-  const EvalConfig eval_;
-  const std::shared_ptr<const Demonstrations> data_;
+  const std::string demonstrations_;
+  const std::vector<std::string> roots_;
+  const std::int64_t num_eval_;
 };
+
+Result<std::shared_ptr<const Pipeline>> imitation_pipeline(Agent agent, const JobConfig& job) {
+  TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
+  const std::int64_t num_eval = job.eval.every > 0 ? data->eval_size(job.eval.max_samples) : 0;
+  return std::shared_ptr<const Pipeline>(
+      std::make_shared<DemonstratedPipeline>(std::move(agent), data->fingerprint(), data->roots(), num_eval));
+}
+
+Result<std::shared_ptr<const Pipeline>> replaying_pipeline(Agent agent, const JobConfig& job) {
+  TROUPE_ASSIGN(RecordedReplay recorded, read_recorded_replay(job, agent));
+  return std::shared_ptr<const Pipeline>(std::make_shared<DemonstratedPipeline>(
+      std::move(agent), std::move(recorded.fingerprint), std::move(recorded.roots), 0));
+}
 
 }  // namespace
 
@@ -144,9 +163,9 @@ Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job, cons
                       "not end; write the most control steps of an episode",
                       agent.spec().id));
     }
-    if (!is_imitation(job)) return std::shared_ptr<const Pipeline>(std::make_shared<AgentPipeline>(std::move(agent)));
-    TROUPE_ASSIGN(auto data, Demonstrations::open(job.data, agent.shape));
-    return std::shared_ptr<const Pipeline>(std::make_shared<ImitationPipeline>(std::move(agent), job, std::move(data)));
+    if (is_imitation(job)) return imitation_pipeline(std::move(agent), job);
+    if (job.algorithm.demonstration_share > 0) return replaying_pipeline(std::move(agent), job);
+    return std::shared_ptr<const Pipeline>(std::make_shared<AgentPipeline>(std::move(agent)));
   }
   TROUPE_ASSIGN(auto data, open_mixture(job));
   return std::shared_ptr<const Pipeline>(std::make_shared<SftPipeline>(job, std::move(data)));

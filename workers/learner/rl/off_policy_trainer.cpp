@@ -14,27 +14,19 @@
 
 namespace troupe::workers {
 
-namespace {
-
-ReplayBuffer::Options replay_options(const JobConfig& job) {
-  return {.capacity = job.algorithm.sac.replay_capacity,
-          .gamma = job.algorithm.gamma,
-          .semi_mdp = job.algorithm.discount == "semi_mdp",
-          .always_bootstrap = job.algorithm.sac.bootstrap == "always"};
-}
-
-}  // namespace
-
 OffPolicyTrainer::OffPolicyTrainer(const RlTrainerSetup& setup, Feed& feed)
     : RlTrainer(setup, feed),
       critic_objective_(agent_.policy->objective("critic")),
       actor_objective_(agent_.policy->objective("actor")),
-      replay_(replay_options(setup_.config), collector_.layout(), agent_.shape) {}
+      replay_(ReplayBuffer::options_of(setup_.config), collector_.layout(), agent_.shape) {}
 
 Result<void> OffPolicyTrainer::begin(const TrainerSession& session) {
   session_ = session;
   log_ = std::make_unique<ReplayLog>(setup_.run_dir + "/replay", session.plan.rank, session.plan.world,
                                      setup_.config.algorithm.sac.replay_log_bytes / session.plan.world);
+  if (setup_.config.algorithm.demonstration_share > 0 && !recorded_.transitions) {
+    TROUPE_ASSIGN(recorded_, read_recorded_replay(setup_.config, agent_));
+  }
   TROUPE_ASSIGN(const RlTrainerState restored, RlTrainerState::parse(session.state));
   TROUPE_TRY(restore(restored.counters));
   divergence_.clear();
@@ -158,6 +150,8 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
   for (const auto& [group, rate] : rl_rates(setup_.config, step))
     outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
   outcome.metrics["train/replay_buffer/size"] = static_cast<double>(replay_.resident());
+  if (recorded_.transitions)
+    outcome.metrics["train/replay_buffer/demonstrations"] = static_cast<double>(recorded_.transitions->resident());
   outcome.metrics["train/updates"] = static_cast<double>(updates_);
   outcome.metrics["train/skipped_minibatches"] = static_cast<double>(progress.skipped);
   outcome.metrics["time/generate_rollouts"] = outcome.stall_seconds;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "workers/learner/imitation/recorded_replay.h"
 #include "workers/learner/rl/episode_summary.h"
 #include "workers/learner/rl/rl_trainer.h"
 #include "workers/rollout/replay/replay_buffer.h"
@@ -29,9 +30,12 @@ class OffPolicyTrainer final : public RlTrainer {
   OffPolicyTrainer(const RlTrainerSetup& setup, Feed& feed);
 
   std::shared_ptr<const Network> network() const override { return critic_objective_; }
-  std::int64_t resident_bytes() const override { return replay_.bytes(); }
-  /// Reads the experience of a resumed run back from RUN/replay. Errors: invalid_argument (a buffer that holds less
-  /// than one trajectory), data_loss.
+  std::int64_t resident_bytes() const override {
+    return replay_.bytes() + (recorded_.transitions ? recorded_.transitions->bytes() : 0);
+  }
+  /// Reads the recordings of algorithm.demonstration_share, and the experience of a resumed run back from RUN/replay.
+  /// Errors: invalid_argument (a buffer that holds less than one trajectory), data_loss; those of
+  /// read_recorded_replay.
   Result<void> begin(const TrainerSession& session) override;
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override;
   /// Published round by round.
@@ -63,9 +67,9 @@ class OffPolicyTrainer final : public RlTrainer {
   /// discarded.
   Result<void> train_phase(const Network& objective, const std::vector<std::string>& groups, const Batch& batch,
                            Progress& progress);
-  /// global_batch_size / world rows, and standard normal noise [rows, K A] of actions and next actions, keyed by the
-  /// number of the draw and the rank; with sac.target_subset the critics whose least value is the target, the same
-  /// on every rank.
+  /// global_batch_size / world rows, the last of them the share of demonstrations, and standard normal noise
+  /// [rows, K A] of actions and next actions, keyed by the number of the draw and the rank; with sac.target_subset the
+  /// critics whose least value is the target, the same on every rank.
   Batch draw();
   /// Sums of counters over ranks, for state(). Collective.
   Result<void> share_totals();
@@ -77,6 +81,8 @@ class OffPolicyTrainer final : public RlTrainer {
 
   const std::shared_ptr<const Network> critic_objective_, actor_objective_;
   ReplayBuffer replay_;
+  /// Empty without algorithm.demonstration_share.
+  RecordedReplay recorded_;
   std::unique_ptr<ReplayLog> log_;
   const NormaliserState no_normaliser_;
   /// Policy steps of environments that were simulated for this rank.

@@ -41,7 +41,7 @@ Batch OffPolicyTrainer::draw() {
   const std::int64_t rows = job.training.global_batch_size / session_.plan.world;
   const auto seed = static_cast<std::uint64_t>(job.job.seed);
   const auto index = static_cast<std::uint64_t>(draws_of_run_++ * session_.plan.world + session_.plan.rank);
-  Batch batch = replay_.draw(rows, seed, index);
+  Batch batch = draw_with_demonstrations(replay_, recorded_, job.algorithm.demonstration_share, rows, seed, index);
   draws_ += rows;
   CounterRng rng(seed, rng_stream::update_noise, index);
   const std::int64_t actions = batch.at(rl_keys::kAction).size(1);

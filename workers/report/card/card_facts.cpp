@@ -208,7 +208,7 @@ Result<ModelCard> card_of(const std::string& checkpoint, const std::string& run,
                     is_imitation(job) ? "imitation of recordings" : "reinforcement learning in simulation");
     card.tags = {"robotics", "troupe", is_imitation(job) ? "imitation-learning" : "reinforcement-learning"};
     put_env(job, card);
-    if (is_imitation(job)) {
+    if (is_imitation(job) || job.algorithm.demonstration_share > 0) {
       for (const DataSetConfig& set : job.data.sets) card.datasets.push_back(dataset_of(set, job.data));
     }
   } else {

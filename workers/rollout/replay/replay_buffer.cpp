@@ -38,6 +38,13 @@ void append(std::vector<T>& out, std::span<const T> from) {
 
 }  // namespace
 
+ReplayBuffer::Options ReplayBuffer::options_of(const JobConfig& job) {
+  return {.capacity = job.algorithm.sac.replay_capacity,
+          .gamma = job.algorithm.gamma,
+          .semi_mdp = job.algorithm.discount == "semi_mdp",
+          .always_bootstrap = job.algorithm.sac.bootstrap == "always"};
+}
+
 ReplayBuffer::ReplayBuffer(Options options, TrajectoryLayout layout, PolicyShape shape)
     : options_(options), layout_(std::move(layout)), shape_(std::move(shape)) {}
 

@@ -33,6 +33,7 @@ class ReplayBuffer {
     /// Terminations do not cut the target.
     bool always_bootstrap = false;
   };
+  static Options options_of(const JobConfig& job);
   /// `layout` must have the final_* fields of an off-policy job.
   ReplayBuffer(Options options, TrajectoryLayout layout, PolicyShape shape);
   ~ReplayBuffer();
