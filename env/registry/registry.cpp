@@ -10,6 +10,7 @@
 #include "env/classic/cart_pole.h"
 #include "env/classic/pendulum.h"
 #include "env/classic/reach.h"
+#include "env/classic/tmaze.h"
 #include "env/env_spec_json.h"
 #include "env/mujoco/gym_factory.h"
 
@@ -23,6 +24,7 @@ std::vector<EnvRow>& table() {
       {"CartPole-v1", "balance a pole on a cart, two actions", make_simple_env_factory<CartPole>},
       {"Pendulum-v1", "swing a pendulum up and hold it", make_simple_env_factory<Pendulum>},
       {"reach-v1", "move a point to a goal in the plane, sparse reward", make_simple_env_factory<Reach>},
+      {"tmaze-v1", "remember at a junction what a sign at the corridor's start said", make_tmaze_factory},
       {"HalfCheetah-v4", "MuJoCo: run in the plane on two legs; never falls out (Gymnasium's older rules)",
        make_gym_factory},
       {"HalfCheetah-v5", "MuJoCo: run in the plane on two legs; never falls out", make_gym_factory},
