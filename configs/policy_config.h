@@ -55,6 +55,10 @@ struct FlowPolicyConfig {
 enum class PolicyKind { mlp, cnn, flow };
 constexpr auto enum_names(PolicyKind) { return std::array{"mlp", "cnn", "flow"}; }
 
+/// What a policy carries from one call of an episode to the next: nothing, or the memory of a gated recurrent unit.
+enum class PolicyMemory { none, gru };
+constexpr auto enum_names(PolicyMemory) { return std::array{"none", "gru"}; }
+
 /// What follows every hidden layer.
 enum class Activation { tanh, relu };
 constexpr auto enum_names(Activation) { return std::array{"tanh", "relu"}; }
@@ -72,6 +76,10 @@ struct PolicyConfig {
   std::vector<std::int64_t> critic_hidden;
   /// Read by model/policy, workers/inference/agent.
   Activation activation = Activation::tanh;
+  /// Read by model/policy.
+  PolicyMemory memory = PolicyMemory::none;
+  /// Numbers, 1 to 65536. Read by model/policy.
+  std::int64_t memory_width = 64;
   /// Read by model/policy.
   bool critic_layer_norm = false;
   /// Read by model/policy, workers/inference/agent.
@@ -94,6 +102,10 @@ struct PolicyConfig {
     v.field("hidden", &PolicyConfig::hidden, "widths of the hidden layers");
     v.field("critic_hidden", &PolicyConfig::critic_hidden, "the same of critics; empty: as hidden");
     v.choice("activation", &PolicyConfig::activation, "after every hidden layer");
+    v.choice("memory", &PolicyConfig::memory,
+             "gru: a recurrent unit behind the hidden layers of actor and critic, zero when an episode begins");
+    v.field("memory_width", &PolicyConfig::memory_width, "gru: numbers that each of them remembers", "numbers", 1,
+            1 << 16);
     v.field("critic_layer_norm", &PolicyConfig::critic_layer_norm,
             "layer normalisation before the activations of Q networks");
     v.field("cnn_channels", &PolicyConfig::cnn_channels,

@@ -215,6 +215,35 @@ void validate_soft_actor_critic(const JobConfig& job, Rules& rules) {
                 {"algorithm.name"});
 }
 
+/// A policy that remembers is trained on the whole sequence of an environment's steps in an item.
+void validate_memory(const JobConfig& job, Rules& rules) {
+  if (job.policy.memory == PolicyMemory::none) return;
+  const auto refuse = [&](bool fits, const char* why, const char* key) {
+    rules.require(fits, "policy.memory", fmt::format("is {}; {}", enum_name(job.policy.memory), why), {key});
+  };
+  const PolicyGradientConfig& pg = job.algorithm.policy_gradient;
+  refuse(job.job.kind == JobKind::rl, "demonstrations are trained step by step, without an order: none", "job.kind");
+  refuse(job.policy.kind != PolicyKind::flow, "policies of kind flow remember nothing: none, or kind mlp or cnn",
+         "policy.kind");
+  refuse(!is_off_policy(job), "replay draws single transitions, and a memory needs the steps before: none",
+         "algorithm.name");
+  if (is_off_policy(job)) return;
+  refuse(job.algorithm.traits().advantages != AdvantageSource::trace,
+         "vtrace values observations again one by one, without what came before: none, or algorithm decoupled_ppo",
+         "algorithm.name");
+  refuse(pg.kl_beta == 0, "the reference policy of kl_beta would need a memory of its own: none, or kl_beta 0",
+         "algorithm.policy_gradient.kl_beta");
+  rules.require(!job.policy.hidden.empty(), "policy.hidden",
+                "is empty; policy.memory gru reads the last hidden layer: one width at least", {"policy.memory"});
+  const std::int64_t executed = executed_of(job.env), calls = std::max<std::int64_t>(1, job.rollout.steps / executed);
+  const std::int64_t micro = job.training.micro_batch_size;
+  rules.require(micro % calls == 0, "training.micro_batch_size",
+                fmt::format("{} rows cut sequences of {} policy calls apart (rollout.steps {} / {} executed actions); "
+                            "policy.memory trains whole ones; nearest: {}",
+                            micro, calls, job.rollout.steps, executed, nearest_multiple(micro, calls)),
+                {"rollout.steps", "policy.memory"});
+}
+
 void validate_policy(const JobConfig& job, Rules& rules) {
   const PolicyConfig& policy = job.policy;
   const auto positive = [](const std::vector<std::int64_t>& widths) {
@@ -227,6 +256,7 @@ void validate_policy(const JobConfig& job, Rules& rules) {
   rules.require(policy.log_std_min < policy.log_std_max, "policy.log_std_min",
                 fmt::format("{} is not below log_std_max {}", policy.log_std_min, policy.log_std_max),
                 {"policy.log_std_max"});
+  validate_memory(job, rules);
   if (policy.kind != PolicyKind::flow) return;
   const FlowPolicyConfig& flow = policy.flow;
   rules.require(flow.sampler != "noise" || flow.joint, "policy.flow.joint",

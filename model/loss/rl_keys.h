@@ -13,6 +13,11 @@ inline constexpr const char* kState = "obs.state";
 inline constexpr const char* kImagePrefix = "obs.";
 /// [N,K*A] in the environment's units; discrete: the index
 inline constexpr const char* kAction = "action";
+/// + MemoryField::name: [S,W], before the first step of each of S sequences. The N rows are then N / S steps of
+/// them, step t of sequence s at t * S + s.
+inline constexpr const char* kMemoryPrefix = "memory.";
+/// [N,1] bool: an episode begins with this row, before which memories are zero
+inline constexpr const char* kBegins = "begins";
 /// + name: what a policy needs to recompute log-probabilities (PolicyNet::extras)
 inline constexpr const char* kExtraPrefix = "extra.";
 /// [N,L], log-probabilities of the policy that acted, at collection

@@ -56,6 +56,8 @@ ActorCritic::ActorCritic(ObservationNet actor, std::optional<ObservationNet> cri
   units_.push_back(make_group_unit("actor", std::move(params)));
   if (critic_) units_.push_back(make_group_unit("critic", critic_->params()));
   units_.push_back(make_loss_unit());
+  if (actor_.has_memory()) memory_.push_back({"actor", actor_.memory_width()});
+  if (critic_ && critic_->has_memory()) memory_.push_back({"critic", critic_->memory_width()});
 }
 
 ActionDensity ActorCritic::density(const ParamView& actor, const Batch& batch) const {
@@ -73,9 +75,7 @@ at::Tensor ActorCritic::value(const ParamView& critic, const Batch& batch) const
 }
 
 bool ActorCritic::has_manual_backward() const {
-  const auto is_manual = [](const ObservationNet& net) {
-    return net.reads_state_only() && MlpPass::supports(net.mlp());
-  };
+  const auto is_manual = [](const ObservationNet& net) { return net.is_plain_mlp() && MlpPass::supports(net.mlp()); };
   return is_manual(actor_) && (!critic_ || is_manual(*critic_));
 }
 
@@ -93,31 +93,35 @@ ActorCriticNet::ActorCriticNet(std::shared_ptr<const ActorCritic> model, const A
   if (model_->critic()) acting_units_.push_back("critic");
 }
 
-at::Tensor ActorCriticNet::run(const ObservationNet& net, SparePool<MlpPass>& spares, const ParamView& view,
-                               const Batch& observation) const {
-  if (!net.reads_state_only() || !is_f32(view)) return net.forward(view, observation);
+ObservationNet::Remembered ActorCriticNet::run(const ObservationNet& net, SparePool<MlpPass>& spares,
+                                               const ParamView& view, const Batch& observation) const {
+  if (!net.is_plain_mlp() || !is_f32(view)) return net.forward_remembering(view, observation);
   auto state = net.state(observation);
   if (state.size(1) < observation.at(rl_keys::kState).size(1)) state = state.contiguous();
-  if (!is_plain_rows(state)) return net.forward(view, observation);
+  if (!is_plain_rows(state)) return net.forward_remembering(view, observation);
   const auto pass = spares.borrow(state.size(0), [&] { return std::make_unique<MlpPass>(net.mlp(), state.size(0)); });
-  return pass->forward(view, state).clone();
+  return {pass->forward(view, state).clone(), {}};
 }
 
 ActResult ActorCriticNet::act(const UnitViews& views, const ActRequest& request) const {
   const at::NoGradGuard no_grad;
   const auto& actor = views.at("actor");
-  const auto outputs = run(model_->actor(), actor_spares_, actor, request.observation);
-  auto sample = model_->head().sample(actor, outputs, request.seed, request.keys, request.deterministic,
+  auto acted = run(model_->actor(), actor_spares_, actor, request.observation);
+  auto sample = model_->head().sample(actor, acted.outputs, request.seed, request.keys, request.deterministic,
                                       model_->mask(request.observation));
   ActResult result{std::move(sample.action), std::move(sample.logp), {}, {}};
-  if (model_->critic()) result.value = run(*model_->critic(), critic_spares_, views.at("critic"), request.observation);
+  if (acted.memory.defined()) result.memory["actor"] = std::move(acted.memory);
+  if (!model_->critic()) return result;
+  auto valued = run(*model_->critic(), critic_spares_, views.at("critic"), request.observation);
+  result.value = std::move(valued.outputs);
+  if (valued.memory.defined()) result.memory["critic"] = std::move(valued.memory);
   return result;
 }
 
 at::Tensor ActorCriticNet::value(const UnitViews& views, const Batch& observation) const {
   TORCH_CHECK(model_->critic().has_value(), "this policy has no critic");
   const at::NoGradGuard no_grad;
-  return run(*model_->critic(), critic_spares_, views.at("critic"), observation);
+  return run(*model_->critic(), critic_spares_, views.at("critic"), observation).outputs;
 }
 
 at::Tensor ActorCriticNet::logp(const UnitViews& views, const Batch& batch) const {

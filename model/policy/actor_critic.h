@@ -25,7 +25,7 @@ class ActorCritic final : public OnPolicyModel {
 
   const std::vector<UnitSpec>& units() const override { return units_; }
   std::int64_t logp_width() const override { return head_.logp_width(); }
-  std::int64_t value_width() const override { return critic_ ? critic_->mlp().shape().outputs : 0; }
+  std::int64_t value_width() const override { return critic_ ? critic_->outputs() : 0; }
   ActionDensity density(const ParamView& actor, const Batch& batch) const override;
   at::Tensor value(const ParamView& critic, const Batch& batch) const override;
 
@@ -35,8 +35,11 @@ class ActorCritic final : public OnPolicyModel {
   const ObservationNet& actor() const noexcept { return actor_; }
   const std::optional<ObservationNet>& critic() const noexcept { return critic_; }
   const ActionHead& head() const noexcept { return head_; }
-  /// Both networks are Mlps over the state, without layer norm: MlpPass and ActionHeadPass differentiate them.
+  /// Both networks are Mlps over the state, without memory or layer norm: MlpPass and ActionHeadPass differentiate
+  /// them.
   bool has_manual_backward() const;
+  /// Of the actor and the critic, called like their units; empty with policy.memory none.
+  const std::vector<MemoryField>& memory() const noexcept { return memory_; }
 
  private:
   ActorCritic(ObservationNet actor, std::optional<ObservationNet> critic, const ActionHead& head);
@@ -45,6 +48,7 @@ class ActorCritic final : public OnPolicyModel {
   std::optional<ObservationNet> critic_;
   ActionHead head_;
   std::vector<UnitSpec> units_;
+  std::vector<MemoryField> memory_;
 };
 
 /// Policies of kind mlp and cnn for the on-policy algorithms. Errors: as make_policy_net.
@@ -61,6 +65,7 @@ class ActorCriticNet final : public PolicyNet {
   const std::vector<UnitSpec>& units() const override { return model_->units(); }
   const std::vector<std::string>& acting_units() const override { return acting_units_; }
   const std::vector<ExtraField>& extras() const override { return extras_; }
+  const std::vector<MemoryField>& memory() const override { return model_->memory(); }
   std::int64_t logp_width() const override { return model_->logp_width(); }
   std::int64_t value_width() const override { return model_->value_width(); }
   ActResult act(const UnitViews& views, const ActRequest& request) const override;
@@ -70,8 +75,8 @@ class ActorCriticNet final : public PolicyNet {
   std::shared_ptr<const Network> objective(const std::string& phase) const override;
 
  private:
-  at::Tensor run(const ObservationNet& net, SparePool<MlpPass>& spares, const ParamView& view,
-                 const Batch& observation) const;
+  ObservationNet::Remembered run(const ObservationNet& net, SparePool<MlpPass>& spares, const ParamView& view,
+                                 const Batch& observation) const;
 
   const std::shared_ptr<const ActorCritic> model_;
   const std::shared_ptr<const Network> objective_;

@@ -41,7 +41,7 @@ at::Tensor aggregate_slope(const at::Tensor& values, const at::Tensor& aggregate
 }  // namespace
 
 bool has_manual_sac(const SacModel& model) {
-  const auto fits = [](const ObservationNet& net) { return net.reads_state_only() && MlpPass::supports(net.mlp()); };
+  const auto fits = [](const ObservationNet& net) { return net.is_plain_mlp() && MlpPass::supports(net.mlp()); };
   // the targets have the critics' shapes
   return fits(model.actor_net()) && fits(model.online_nets().front());
 }

@@ -47,6 +47,11 @@ Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& pol
                                                          const PolicyShape& shape) {
   if (auto sizes = check_sizes(policy, algorithm, shape); !sizes) return sizes.error();
   const bool is_off_policy = algorithm.traits().is_off_policy();
+  if (policy.memory != PolicyMemory::none && (is_off_policy || policy.kind == PolicyKind::flow)) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("policy.memory is {}, which policies of kind {} with algorithm.name {} do not have: none",
+                             enum_name(policy.memory), enum_name(policy.kind), enum_name(algorithm.name))};
+  }
   switch (policy.kind) {
     case PolicyKind::mlp:
     case PolicyKind::cnn:

@@ -22,7 +22,8 @@ using UnitViews = std::map<std::string, ParamView>;
 
 /// One call of a policy for N rows.
 struct ActRequest {
-  /// rl_keys::kState [N,D] f32, and the images under kImagePrefix
+  /// rl_keys::kState [N,D] f32, the images under kImagePrefix, and memories [N,W] under kMemoryPrefix: zero where an
+  /// episode begins
   Batch observation;
   /// job.seed: with a row's key it decides every draw of the row
   std::uint64_t seed = 0;
@@ -45,6 +46,14 @@ struct ActResult {
   at::Tensor value;
   /// what extras() lists, by name, each [N,...]
   std::map<std::string, at::Tensor> extra;
+  /// what memory() lists, by name, each [N,W] f32: for the rows' next call
+  std::map<std::string, at::Tensor> memory = {};
+};
+
+/// A vector per row that a policy carries from call to call of an episode, f32; zero before its first.
+struct MemoryField {
+  std::string name;
+  std::int64_t width = 0;
 };
 
 /// A tensor per row that a trajectory must keep so that the learner can compute log-probabilities again.
@@ -68,6 +77,11 @@ class PolicyNet {
   virtual const std::vector<std::string>& acting_units() const = 0;
   /// Empty for policies whose log-probability follows from observation and action.
   virtual const std::vector<ExtraField>& extras() const = 0;
+  /// Empty for policies that see the present observation alone.
+  virtual const std::vector<MemoryField>& memory() const {
+    static const std::vector<MemoryField> none;
+    return none;
+  }
   /// L: numbers of one row's log-probability. 0 when act() returns none.
   virtual std::int64_t logp_width() const = 0;
   /// V. 0 without a critic that rollout workers ask.
@@ -77,7 +91,7 @@ class PolicyNet {
   /// Errors: throws c10::Error on a missing tensor or a shape that does not fit.
   virtual ActResult act(const UnitViews& views, const ActRequest& request) const = 0;
   /// The value path alone, such as of a final observation whose value is bootstrapped: [N,V]. Records no gradient. Only
-  /// with value_width() > 0.
+  /// with value_width() > 0. `observation` as ActRequest's.
   virtual at::Tensor value(const UnitViews& views, const Batch& observation) const = 0;
   /// Log-probabilities [N,L], unreduced, of the actions in `batch` (rl_keys::kAction and extras) under these
   /// parameters; no gradient is recorded. Only with logp_width() > 0.

@@ -144,6 +144,31 @@ INSTANTIATE_TEST_SUITE_P(
     broken_name);
 
 INSTANTIATE_TEST_SUITE_P(
+    Memory, ValidateRlTest,
+    ::testing::Values(
+        Broken{
+            "WholeSequences",
+            {"policy.memory=gru", "rollout.steps=96"},
+            "training.micro_batch_size: 256 rows cut sequences of 96 policy calls apart (rollout.steps 96 / 1 executed "
+            "actions); policy.memory trains whole ones; nearest: 288"},
+        Broken{"ReadsAHiddenLayer",
+               {"policy.memory=gru", "policy.hidden=[]"},
+               "policy.hidden: is empty; policy.memory gru reads the last hidden layer"},
+        Broken{"NotInAFlow", {"policy.memory=gru", "policy.kind=flow"}, "policy.memory: is gru; policies of kind flow"},
+        Broken{"NotInReplay",
+               {"policy.memory=gru", "algorithm.name=sac", "rollout.commit_every=2048"},
+               "policy.memory: is gru; replay draws single transitions"},
+        Broken{"NotWithVtrace",
+               {"policy.memory=gru", "algorithm.name=vtrace", "algorithm.policy_gradient.update_epochs=1",
+                "algorithm.policy_gradient.advantage_norm=none"},
+               "policy.memory: is gru; vtrace values observations again one by one"},
+        Broken{"NotBesideAReference",
+               {"policy.memory=gru", "algorithm.policy_gradient.kl_beta=0.1"},
+               "policy.memory: is gru; the reference policy of kl_beta"},
+        Broken{"AWidth", {"policy.memory=gru", "policy.memory_width=0"}, "policy.memory_width"}),
+    broken_name);
+
+INSTANTIATE_TEST_SUITE_P(
     Policies, ValidateRlTest,
     ::testing::Values(
         Broken{"FlowNoiseIsJoint",

@@ -60,6 +60,7 @@ PolicyCaller::PolicyCaller(const JobConfig& job, const PolicyShape& shape, std::
       seed_(static_cast<std::uint64_t>(job.job.seed)),
       uniform_steps_(is_off_policy(job) ? job.algorithm.sac.learning_starts : 0) {
   for (const auto& image : shape_.images) image_keys_.push_back(rl_keys::kImagePrefix + image.name);
+  for (const auto& memory : net_->memory()) memory_keys_.push_back(rl_keys::kMemoryPrefix + memory.name);
 }
 
 std::uint64_t PolicyCaller::key(const Call& call, std::int64_t row) const {
@@ -93,6 +94,11 @@ Batch PolicyCaller::observation(std::span<const Call> calls) const {
     const auto& field = layout_.images[i];
     batch[image_keys_[i]] = gather([i](const Call& call) { return call.item.image(i, call.call); },
                                    std::span(field.shape).subspan(2), image_dtype(shape_.images[i]));
+  }
+  for (std::size_t i = 0; i < memory_keys_.size(); ++i) {
+    const std::int64_t shape[] = {net_->memory()[i].width};
+    batch[memory_keys_[i]] = gather(
+        [i](const Call& call) -> auto& { return call.memory[i]; }, shape, at::kFloat);
   }
   return batch;
 }
@@ -154,6 +160,12 @@ Result<void> PolicyCaller::act(const PublishedWeights& weights, std::span<const 
           store(found->second, at::kFloat, first, n, call.item.at<float>(field, call.call), name.c_str());
         }
       }
+      for (std::size_t m = 0; m < memory_keys_.size(); ++m) {
+        const std::string& name = net_->memory()[m].name;
+        const auto found = result.memory.find(name);
+        TROUPE_CHECK(found != result.memory.end(), "the policy answers with its memory: " + name);
+        store(found->second, at::kFloat, first, n, std::span(call.memory[m]), name.c_str());
+      }
       const auto versions = call.item.version(call.call);
       std::fill(versions.begin(), versions.end(), weights.version);
     }
@@ -181,6 +193,10 @@ Result<void> PolicyCaller::final_values(const PublishedWeights& weights, const C
       const auto shape = with_rows(count, std::span(layout_.images[i].shape).subspan(2));
       batch[image_keys_[i]] =
           at::from_blob(const_cast<std::uint8_t*>(finals.images[i].data()), shape, image_dtype(shape_.images[i]));
+    }
+    for (std::size_t i = 0; i < memory_keys_.size(); ++i) {
+      const std::int64_t shape[] = {count, net_->memory()[i].width};
+      batch[memory_keys_[i]] = at::from_blob(const_cast<float*>(finals.memory[i].data()), shape, at::kFloat);
     }
     const at::Tensor value = net_->value(weights.views, batch).to(at::kFloat).contiguous();
     const std::int64_t V = layout_.value_width;

@@ -20,21 +20,23 @@ namespace troupe::workers {
 /// row's counter generator is mix64(mix64(e + 1) + 0x9E3779B97F4A7C15 (s + 1)) modulo 2^64.
 class PolicyCaller {
  public:
-  /// One block at one policy call: its observation lies in `item`, its answer goes there. Views; the item must
-  /// outlive the call.
+  /// One block at one policy call: its observation lies in `item`, its answer goes there. Views; the item and the
+  /// block's history must outlive the call.
   struct Call {
     TrajectoryView item;
     /// 0 .. T - 1; T for the value of the last observation.
     std::int64_t call = 0;
     std::int64_t round = 0;
     std::int64_t block = 0;
+    /// BlockHistory::memory, which act() reads and overwrites and value() reads.
+    std::span<std::vector<float>> memory = {};
   };
 
   /// `layout` must outlive the caller.
   PolicyCaller(const JobConfig& job, const PolicyShape& shape, std::shared_ptr<const PolicyNet> net,
                const TrajectoryLayout& layout);
 
-  /// Writes action, logp, value, extras and version of all calls, by one set of weights. With an off-policy
+  /// Writes action, logp, value, extras, version and memory of all calls, by one set of weights. With an off-policy
   /// algorithm, the actions of a call are uniform (in the action's bounds, or over its choices; version -1) if fewer
   /// than sac.learning_starts environment steps of the job lie before it. Errors: internal (what the policy threw).
   Result<void> act(const PublishedWeights& weights, std::span<const Call> calls);
@@ -45,7 +47,7 @@ class PolicyCaller {
   Result<void> final_values(const PublishedWeights& weights, const Call& call, const FinalRows& finals);
 
  private:
-  /// State and frames of all calls as one batch [calls * n, ...]; a view of the item where there is one call.
+  /// State, frames and memories of all calls as one batch [calls * n, ...]; a view of the item where there is one call.
   Batch observation(std::span<const Call> calls) const;
   void act_uniformly(const Call& call);
   /// round * steps_per_round + call * blocks * n * exec_steps < uniform_steps_: the same for all rows of a call.
@@ -60,7 +62,7 @@ class PolicyCaller {
   const std::uint64_t seed_;
   /// sac.learning_starts, environment steps over the whole job; 0 with on-policy algorithms.
   const std::int64_t uniform_steps_;
-  std::vector<std::string> image_keys_;
+  std::vector<std::string> image_keys_, memory_keys_;
   std::vector<std::uint64_t> keys_;
 };
 

@@ -76,7 +76,7 @@ bool RolloutWorker::observe(std::int64_t index, Block& block) {
   const BlockView from = view_of(block);
   writer_.observe(open.item, open.call, from, scale, block.history);
   block.finals.rows.clear();
-  if (open.call > 0) writer_.finals(open.item, open.call - 1, from, scale, block.finals);
+  if (open.call > 0) writer_.finals(open.item, open.call - 1, from, scale, block.history, block.finals);
   return true;
 }
 
@@ -94,7 +94,7 @@ void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::t
         std::find_if(groups.begin(), groups.end(), [&](const auto& entry) { return entry.first == open.weights; });
     if (group == groups.end()) group = groups.insert(groups.end(), {open.weights, {}});
     if (open.call == 0) block.open->begun_at = now;
-    group->second.push_back({open.item, open.call, open.round, index});
+    group->second.push_back({open.item, open.call, open.round, index, block.history.memory});
   }
   for (const auto& [weights, calls] : groups) {
     const auto begin = Clock::now();
@@ -129,7 +129,7 @@ void RolloutWorker::value_ends(std::int64_t index, Block& block) {
   const Span span("values at the end");
   auto valued = policy_.final_values(*open.weights, {open.item, open.call - 1, open.round, index}, block.finals);
   if (valued && open.call == layout_.calls)
-    valued = policy_.value(*open.weights, {open.item, open.call, open.round, index});
+    valued = policy_.value(*open.weights, {open.item, open.call, open.round, index, block.history.memory});
   stats_.policy_seconds += seconds_since(begin);
   if (valued) return;
   effects_.report("policy_failed", valued.error().message());

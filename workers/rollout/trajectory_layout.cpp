@@ -69,6 +69,8 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
     layout.extras.push_back(
         fields.place("extra." + extra.name, extra.is_integer ? RecordType::i64 : RecordType::f32, std::move(shape)));
   }
+  for (const MemoryField& memory : net.memory())
+    layout.policy_memory.push_back(fields.place("memory." + memory.name, RecordType::f32, {1, n, memory.width}));
   layout.version = fields.place("version", RecordType::i64, {T, n});
   layout.reward = fields.place("reward", RecordType::f32, {T, n, K});
   layout.terminated = fields.place("terminated", RecordType::u8, {T, n, K});
@@ -105,6 +107,7 @@ std::vector<const RecordField*> TrajectoryLayout::fields() const {
   for (const auto& field : images) all.push_back(&field);
   all.insert(all.end(), {&action, &logp, &value});
   for (const auto& field : extras) all.push_back(&field);
+  for (const auto& field : policy_memory) all.push_back(&field);
   all.insert(all.end(), {&version, &reward, &terminated, &truncated, &valid, &success, &executed, &done, &lost,
                          &final_value, &final_state});
   all.insert(all.end(), {&ended, &episode_return, &episode_length, &episode_success, &observed, &returned});

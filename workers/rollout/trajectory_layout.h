@@ -76,6 +76,9 @@ struct TrajectoryLayout {
   RecordField value;
   /// f32 or i64 [T,n,...], in the order of PolicyNet::extras.
   std::vector<RecordField> extras;
+  /// f32 [1,n,W] each, in the order of PolicyNet::memory: before policy step 0. Later ones follow from the
+  /// observations, and are zero behind every step with `done` or `lost`.
+  std::vector<RecordField> policy_memory;
   /// i64 [T,n]: of the weights that acted; -1: uniformly random actions.
   RecordField version;
   /// f32 [T,n,K], as the environment gave it.

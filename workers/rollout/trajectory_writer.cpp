@@ -28,11 +28,15 @@ TrajectoryWriter::TrajectoryWriter(const JobConfig& job, const EnvSpec& spec, co
 
 BlockHistory TrajectoryWriter::new_history() const {
   const auto n = static_cast<std::size_t>(layout_.rows);
+  std::vector<std::vector<float>> memory;
+  for (const RecordField& field : layout_.policy_memory)
+    memory.emplace_back(static_cast<std::size_t>(field.bytes) / sizeof(float));
   return {.discounted = std::vector<double>(n),
           .success = std::vector<std::uint8_t>(n),
           .finished = std::vector<std::uint8_t>(n),
           .observed = Moments(static_cast<std::size_t>(layout_.state_dim)),
-          .returned = Moments(1)};
+          .returned = Moments(1),
+          .memory = std::move(memory)};
 }
 
 void TrajectoryWriter::begin(TrajectoryView item, std::int64_t round, std::int64_t block, bool continues,
@@ -41,10 +45,14 @@ void TrajectoryWriter::begin(TrajectoryView item, std::int64_t round, std::int64
   item.head() = {.round = round, .block = block, .min_version = -1, .max_version = -1, .continues = continues ? 1 : 0};
   history.observed.clear();
   history.returned.clear();
-  if (continues) return;
-  std::fill(history.discounted.begin(), history.discounted.end(), 0.0);
-  std::fill(history.success.begin(), history.success.end(), std::uint8_t{0});
-  std::fill(history.finished.begin(), history.finished.end(), std::uint8_t{0});
+  if (!continues) {
+    std::fill(history.discounted.begin(), history.discounted.end(), 0.0);
+    std::fill(history.success.begin(), history.success.end(), std::uint8_t{0});
+    std::fill(history.finished.begin(), history.finished.end(), std::uint8_t{0});
+    for (auto& memory : history.memory) std::fill(memory.begin(), memory.end(), 0.0F);
+  }
+  for (std::size_t i = 0; i < history.memory.size(); ++i)
+    std::ranges::copy(history.memory[i], item.all<float>(layout_.policy_memory[i]).begin());
 }
 
 void TrajectoryWriter::gather(std::span<const std::int64_t> offsets, const BlockView& from, std::int64_t row,
@@ -121,14 +129,31 @@ void TrajectoryWriter::transition(TrajectoryView item, std::int64_t call, const 
   if (layout_.returned.is_present()) history.returned.add(counted);
 }
 
+void TrajectoryWriter::forget(const BlockView& from, BlockHistory& history, FinalRows& finals) const {
+  finals.memory.resize(history.memory.size());
+  for (std::size_t i = 0; i < history.memory.size(); ++i) {
+    std::vector<float>&memory = history.memory[i], &kept = finals.memory[i];
+    const auto width = static_cast<std::int64_t>(memory.size()) / layout_.rows;
+    kept.clear();
+    for (std::int64_t row = 0; row < layout_.rows; ++row) {
+      const bool is_lost = from.lost()[static_cast<std::size_t>(row)] != 0;
+      if (!is_lost && from.done()[static_cast<std::size_t>(row)] == 0) continue;
+      const auto own = memory.begin() + row * width;
+      if (!is_lost) kept.insert(kept.end(), own, own + width);
+      std::fill_n(own, width, 0.0F);
+    }
+  }
+}
+
 void TrajectoryWriter::finals(TrajectoryView item, std::int64_t call, const BlockView& from, const StateScale& scale,
-                              FinalRows& finals) const {
+                              BlockHistory& history, FinalRows& finals) const {
   const std::int64_t D = layout_.state_dim;
   finals.rows.clear();
   for (std::int64_t row = 0; row < layout_.rows; ++row) {
     const auto index = static_cast<std::size_t>(row);
     if (from.done()[index] != 0 && from.lost()[index] == 0) finals.rows.push_back(row);
   }
+  forget(from, history, finals);
   finals.state.resize(finals.rows.size() * static_cast<std::size_t>(D));
   finals.images.resize(parts_.images.size());
   if (finals.rows.empty()) return;

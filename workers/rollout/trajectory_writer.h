@@ -23,6 +23,9 @@ struct BlockHistory {
   std::vector<std::uint8_t> finished;
   /// Of the item under way.
   Moments observed, returned;
+  /// [n,W] each, in the order of TrajectoryLayout::policy_memory: what the policy remembers before its next step. Zero
+  /// where an episode begins.
+  std::vector<std::vector<float>> memory;
 };
 
 /// Observations at which episodes ended, one behind the other, for the value path.
@@ -33,6 +36,8 @@ struct FinalRows {
   std::vector<float> state;
   /// Bytes of [rows,H,W,C] each.
   std::vector<std::vector<std::uint8_t>> images;
+  /// [rows,W] each: what the policy remembered there.
+  std::vector<std::vector<float>> memory;
 };
 
 /// Writes one block's transitions into an item. Knows the two layouts (BlockLayout, TrajectoryLayout) and nothing of
@@ -49,8 +54,9 @@ class TrajectoryWriter {
   /// Zeros for n rows.
   BlockHistory new_history() const;
 
-  /// Zeros the item's fields and writes its TrajectoryHead. `continues`: episodes go on from the block's last item;
-  /// else they begin anew and the history is forgotten. Statistics are of the item alone and always begin at zero.
+  /// Zeros the item's fields and writes its TrajectoryHead and what the policy remembers. `continues`: episodes go on
+  /// from the block's last item; else they begin anew and the history is forgotten. Statistics are of the item alone
+  /// and always begin at zero.
   void begin(TrajectoryView item, std::int64_t round, std::int64_t block, bool continues, BlockHistory& history) const;
   /// Observations of call `call` (T: those after the last step), as `scale` makes them. Raw states of calls below T
   /// are counted in history.observed, but for rows that are frozen after their episode's end.
@@ -60,14 +66,17 @@ class TrajectoryWriter {
   /// environment failed) leaves no record and is not counted.
   void transition(TrajectoryView item, std::int64_t call, const BlockView& from, BlockHistory& history) const;
   /// The observations at which episodes ended in call `call`, into `finals`, scaled; into the item
-  /// too where it holds them, pictures behind those of the calls before. Lost rows are left out.
+  /// too where it holds them, pictures behind those of the calls before. Lost rows are left out. What the policy
+  /// remembers of episodes that ended, lost ones too, moves from the history into `finals` and is zero from then on.
   void finals(TrajectoryView item, std::int64_t call, const BlockView& from, const StateScale& scale,
-              FinalRows& finals) const;
+              BlockHistory& history, FinalRows& finals) const;
   /// After the last call: in reset modes episode and fixed a record for every row whose episode has not ended,
   /// statistics, least and greatest version.
   void finish(TrajectoryView item, const BlockView& from, BlockHistory& history) const;
 
  private:
+  /// What the policy remembers of episodes that ended, into `finals` where they were not lost.
+  void forget(const BlockView& from, BlockHistory& history, FinalRows& finals) const;
   /// Vectors of one row, f64 rounded to f32, into `state` [D].
   void gather(std::span<const std::int64_t> offsets, const BlockView& from, std::int64_t row, float* state) const;
 

@@ -56,6 +56,20 @@ TEST(PolicyNetTest, FlowIsAnOnPolicyPolicy) {
   expect_refused(job, "policy.kind is flow");
 }
 
+TEST(PolicyNetTest, WhatHasNoMemoryRefusesOne) {
+  Job job;
+  job.policy.memory = PolicyMemory::gru;
+  EXPECT_TRUE(make(job));
+  job.policy.hidden = {};
+  expect_refused(job, "policy.hidden is empty");
+  job.policy.hidden = {8};
+  job.algorithm.name = Algorithm::sac;
+  expect_refused(job, "policy.memory is gru");
+  job.algorithm.name = Algorithm::grpo;
+  job.policy.kind = PolicyKind::flow;
+  expect_refused(job, "policy.memory is gru");
+}
+
 TEST(PolicyNetTest, AnEmptyLayerIsRefused) {
   Job job;
   job.policy.hidden = {64, 0};

@@ -161,7 +161,7 @@ class PlayedItem {
       writer.transition(view(), t, from, history);
       writer.observe(view(), t + 1, from, StateScale(), history);
       FinalRows finals;
-      writer.finals(view(), t, from, StateScale(), finals);
+      writer.finals(view(), t, from, StateScale(), history, finals);
       note_history(t, from, history);
       note_observations(t, finals);
     }

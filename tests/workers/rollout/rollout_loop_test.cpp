@@ -88,6 +88,60 @@ TEST(RolloutLoopTest, EpisodesGoOnFromItemToItem) {
   EXPECT_GT(longest, 8) << "an episode is longer than an item";
 }
 
+/// Checks that every value of an item counts the steps of its row's episode, from `steps` on, which goes on counting.
+void expect_counts(const ConstTrajectoryView& item, std::array<float, 2>& steps) {
+  const auto& layout = item.layout();
+  ASSERT_EQ(layout.policy_memory.size(), 1u);
+  for (std::size_t row = 0; row < steps.size(); ++row) {
+    if (item.head().continues == 0) steps[row] = 0;
+    EXPECT_EQ(item.all<float>(layout.policy_memory[0])[row], steps[row]) << "as the item begins";
+    for (std::int64_t call = 0; call < layout.calls; ++call) {
+      EXPECT_EQ(item.value(call)[row], steps[row]) << call;
+      ++steps[row];
+      if (item.done(call)[row] == 0) continue;
+      EXPECT_EQ(item.final_value(call)[row], item.lost(call)[row] != 0 ? 0 : steps[row]) << call;
+      steps[row] = 0;
+    }
+    EXPECT_EQ(item.value(layout.calls)[row], steps[row]) << "after the last step";
+  }
+}
+
+TEST(RolloutLoopTest, AMemoryGoesFromItemToItemAndEndsWithItsEpisode) {
+  for (const std::int64_t together : {1, 3}) {
+    JobConfig config = cart_pole_job();
+    config.rollout.batch_blocks = together;
+    RolloutJob job(config, {.has_memory = true});
+    job.start(1, 1);
+    const Items items = play(job, 6);
+    std::array<std::array<float, 2>, 4> steps{};
+    float longest = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      expect_counts(job.view(items[i]), steps[i % 4]);
+      longest = std::max(longest, job.view(items[i]).all<float>(job.layout().policy_memory[0])[0]);
+    }
+    EXPECT_GT(longest, 8) << "an episode is longer than an item";
+  }
+}
+
+TEST(RolloutLoopTest, AMemoryBeginsAnewWithABlockThatLostItsSimulatorOrItsRolloutWorker) {
+  RolloutJob job(cart_pole_job(), {.has_memory = true});
+  job.start(2, 2);
+  std::array<std::array<float, 2>, 4> steps{};
+  int anew = 0;
+  for (std::int64_t round = 0; round < 6; ++round) {
+    job.publish(round, 0.5f);
+    job.allow(round + 1, round);
+    if (round == 2) job.end("env/0#0");
+    if (round == 4) job.end("rollout/0#0");
+    const Items items = job.take(round);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      expect_counts(job.view(items[i]), steps[i]);
+      if (round > 0 && job.view(items[i]).head().continues == 0) ++anew;
+    }
+  }
+  EXPECT_GT(anew, 0);
+}
+
 TEST(RolloutLoopTest, HowManyActorsThereAreChangesNoBit) {
   const Items one = play_alone(cart_pole_job(), 8);
   RolloutJob job(cart_pole_job());

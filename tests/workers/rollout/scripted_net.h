@@ -15,7 +15,8 @@ namespace troupe::testing {
 
 /// A policy that a reader can compute by hand: actions are the draw of the row's key against the first weight (or, of
 /// continuous ones, the draw plus it), logp is that draw, the value is weight times the sum of the state. One extra:
-/// the row's first draw in thousandths, i64.
+/// the row's first draw in thousandths, i64. With a memory it counts the steps of an episode, and the value is how many
+/// lie before this one.
 class ScriptedNet final : public PolicyNet {
  public:
   struct Options {
@@ -23,6 +24,7 @@ class ScriptedNet final : public PolicyNet {
     std::int64_t choices = 2;  ///< 0: continuous
     bool has_value = true;
     bool has_extra = false;
+    bool has_memory = false;
     std::int64_t pad = 3;  ///< further weights, so that the unit has several elements
   };
   explicit ScriptedNet(Options options) : options_(options) {
@@ -31,11 +33,13 @@ class ScriptedNet final : public PolicyNet {
                .params = {{"w", {1 + options.pad}, {}}, {"b", {2}, {}}},
                .group = "actor"},
               {.name = "loss", .layout_class = "loss", .params = {}, .group = "actor"}};
+    if (options_.has_memory) memory_ = {{.name = "steps", .width = 1}};
     if (options_.has_extra) extras_ = {{.name = "mark", .shape = {2}, .is_integer = true}};
   }
   const std::vector<UnitSpec>& units() const override { return units_; }
   const std::vector<std::string>& acting_units() const override { return acting_; }
   const std::vector<ExtraField>& extras() const override { return extras_; }
+  const std::vector<MemoryField>& memory() const override { return memory_; }
   std::int64_t logp_width() const override { return options_.has_value ? options_.actions : 0; }
   std::int64_t value_width() const override { return options_.has_value ? 1 : 0; }
 
@@ -56,20 +60,27 @@ class ScriptedNet final : public PolicyNet {
       if (options_.actions < 2) mark[i][1] = 7;
     }
     if (options_.has_extra) result.extra["mark"] = mark;
+    if (options_.has_memory) result.memory["steps"] = steps(request.observation) + 1;
     return result;
   }
   at::Tensor value(const UnitViews& views, const Batch& observation) const override {
+    if (options_.has_memory) return steps(observation).clone();
     return observation.at(rl_keys::kState).sum(1, /*keepdim=*/true) * weight(views);
   }
   std::shared_ptr<const Network> objective(const std::string&) const override { return nullptr; }
 
  private:
+  /// [N,1]
+  static at::Tensor steps(const Batch& observation) {
+    return observation.at(std::string(rl_keys::kMemoryPrefix) + "steps");
+  }
   static float weight(const UnitViews& views) { return views.at("actor")["w"].data_ptr<float>()[0]; }
 
   const Options options_;
   std::vector<UnitSpec> units_;
   std::vector<std::string> acting_{"actor"};
   std::vector<ExtraField> extras_;
+  std::vector<MemoryField> memory_;
 };
 
 }  // namespace troupe::testing

@@ -374,7 +374,7 @@ TEST_F(TrajectoryWriterTest, ALostRowHasNoRecordAndNoFinalObservation) {
   EXPECT_THAT(item.ended(0), ElementsAre(0, 0, 1));
   EXPECT_THAT(item.lost(0), ElementsAre(0, 1, 0));
   FinalRows finals;
-  writer->finals(item, 0, block, StateScale(), finals);
+  writer->finals(item, 0, block, StateScale(), history, finals);
   EXPECT_THAT(finals.rows, ElementsAre(2));
   EXPECT_THAT(finals.state, ElementsAre(0, 0, 0, 4));
 }
@@ -396,7 +396,7 @@ TEST_F(TrajectoryWriterTest, FinalPicturesLieBehindTheFieldsAndNothingBehindThem
     for (const std::size_t row : lost) block.done()[row] = block.lost()[row] = 1;
     writer->transition(item, call, block, history);
     FinalRows finals;
-    writer->finals(item, call, block, StateScale(), finals);
+    writer->finals(item, call, block, StateScale(), history, finals);
     EXPECT_EQ(finals.rows.size(), ended.size());
   };
   play(0, {}, {});

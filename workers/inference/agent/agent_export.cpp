@@ -91,6 +91,8 @@ Json policy_of(const LoadedAgent& loaded) {
                {"hidden", policy.hidden},
                {"activation", enum_name(policy.activation)}};
   if (policy.kind == PolicyKind::cnn) json["cnn_channels"] = policy.cnn_channels;
+  if (policy.memory != PolicyMemory::none)
+    json["memory"] = {{"kind", enum_name(policy.memory)}, {"width", policy.memory_width}};
   if (is_off_policy(loaded.job)) json["log_std"] = {policy.log_std_min, policy.log_std_max};
   if (policy.kind == PolicyKind::flow) {
     json["flow"] = {{"denoise_steps", policy.flow.denoise_steps},

@@ -130,6 +130,7 @@ AgentPolicy::AgentPolicy(LoadedAgent loaded, const std::string& name)
 Result<AgentPolicy::Row> AgentPolicy::read(const Observation& observation) const {
   if (observation.episode.empty()) return refuse("the observation names no episode");
   Row row;
+  row.episode = observation.episode;
   row.state.resize(static_cast<std::size_t>(loaded_.agent.shape.state_dim));
   for (const ObservationParts::Vector& part : parts_.vectors) {
     if (part.reader == EnvReader::critic) continue;
@@ -158,7 +159,7 @@ Result<AgentPolicy::Row> AgentPolicy::read(const Observation& observation) const
   return row;
 }
 
-at::Tensor AgentPolicy::answer(const std::vector<Row>& rows) const {
+at::Tensor AgentPolicy::answer(const std::vector<Row>& rows) {
   const auto count = static_cast<std::int64_t>(rows.size());
   const std::int64_t width = loaded_.agent.shape.state_dim;
   // Every row has the same key: what a policy draws, such as a flow's first noise, does not depend on who asks.
@@ -181,7 +182,21 @@ at::Tensor AgentPolicy::answer(const std::vector<Row>& rows) const {
     for (const Row& row : rows) images.push_back(row.images[i]);
     request.observation[rl_keys::kImagePrefix + loaded_.agent.shape.images[i].name] = at::stack(images);
   }
-  return loaded_.agent.policy->act(loaded_.weights.views, request).action.contiguous();
+  for (const MemoryField& memory : loaded_.agent.policy->memory()) {
+    std::vector<at::Tensor> remembered;
+    for (const Row& row : rows) {
+      const auto known = memories_.find(row.episode);
+      remembered.push_back(known == memories_.end() ? at::zeros({1, memory.width}, at::kFloat)
+                                                    : known->second.at(memory.name));
+    }
+    request.observation[rl_keys::kMemoryPrefix + memory.name] = at::cat(remembered);
+  }
+  const ActResult result = loaded_.agent.policy->act(loaded_.weights.views, request);
+  for (const auto& [name, memory] : result.memory) {
+    for (std::int64_t i = 0; i < count; ++i)
+      memories_[rows[static_cast<std::size_t>(i)].episode][name] = memory.narrow(0, i, 1).clone();
+  }
+  return result.action.contiguous();
 }
 
 Result<ActionChunk> AgentPolicy::chunk_of(const float* actions) const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <thread>
@@ -213,6 +214,8 @@ class Match {
         waiting_.pop_front();
         player.playing = true;
         player.seen.reset();
+        for (auto& [name, memory] : memory_)
+          memory.view({static_cast<std::int64_t>(players_.size()), -1})[player.group].zero_();
         if (options_.on_begin) options_.on_begin(player.record.seed, are_repeats_);
         TROUPE_TRY(pool_->reset_to_seed(player.group, evaluation_seed(player.record.seed)));
         sent.push_back(&player);
@@ -256,7 +259,14 @@ class Match {
       keys.push_back(episode_seed(static_cast<std::uint64_t>(player.record.seed), 1, player.record.length));
     }
     request.keys = keys;
-    return agent_.policy->act(weights_.views, request).action.contiguous();
+    for (const MemoryField& field : agent_.policy->memory()) {
+      at::Tensor& memory = memory_[field.name];
+      if (!memory.defined()) memory = at::zeros({rows, field.width}, at::kFloat);
+      request.observation[rl_keys::kMemoryPrefix + field.name] = memory;
+    }
+    ActResult result = agent_.policy->act(weights_.views, request);
+    for (auto& [name, memory] : result.memory) memory_[name] = memory.contiguous();
+    return result.action.contiguous();
   }
 
   /// Zeros of a player who has not played.
@@ -327,6 +337,9 @@ class Match {
   std::shared_ptr<const EnvFactory> envs_;
   std::unique_ptr<EnvPool> pool_;
   std::vector<Player> players_;
+  /// [rows,W] by PolicyNet's names, contiguous, those of a player together: what each remembers of its episode. Empty
+  /// before the first call.
+  std::map<std::string, at::Tensor> memory_;
   /// Seeds that nobody plays yet, and those that were played once and failed.
   std::deque<std::int64_t> waiting_, failed_;
   bool are_repeats_ = false;

@@ -55,12 +55,12 @@ class OnPolicyTrainer final : public RlTrainer {
   /// Adds rollout/advantages_*, returns_mean and rewards, over the cells that count on all ranks.
   Result<void> describe_rollout(const RolloutRows& rows, const RolloutBatch& batch, StepOutcome& outcome) const;
   Result<Progress> update(std::int64_t step, const RolloutRows& rows);
-  /// One pass over the rows, in a permutation keyed by (job.seed, step, update epoch, rank); rows
-  /// that fill no minibatch are left out.
+  /// One pass over the rows, or over whole sequences of them where the policy has a memory, in a permutation keyed by
+  /// (job.seed, step, update epoch, rank); rows that fill no minibatch are left out.
   Result<void> pass(std::int64_t step, std::int64_t epoch, const RolloutRows& rows, Progress& progress);
-  /// One update; during critic_warmup_steps of the critic alone.
+  /// One update from sequences of `steps` rows (RolloutRows::sequence); during critic_warmup_steps of the critic alone.
   Result<void> train_minibatch(std::int64_t step, const Batch& minibatch, const at::Tensor& valid_cells,
-                               Progress& progress);
+                               std::int64_t steps, Progress& progress);
   /// Adds the loss's scale, parts / (cells that count on all ranks), and normalises advantages where that is per
   /// minibatch.
   Result<Batch> with_scale(Batch minibatch, const at::Tensor& valid_cells, std::int64_t parts) const;

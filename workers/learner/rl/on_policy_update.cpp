@@ -28,6 +28,23 @@ at::Tensor permutation(std::int64_t count, std::uint64_t seed, std::int64_t step
   return order;
 }
 
+/// Some of S sequences of `steps` rows, which lie side by side (row t * S + s): `take` cuts the axis of sequences, of
+/// which it is told the number.
+template <class Take>
+at::Tensor take_sequences(const at::Tensor& rows, std::int64_t steps, const Take& take) {
+  if (steps == 1) return take(rows, 0);
+  return take(rows.unflatten(0, {steps, rows.size(0) / steps}), 1).flatten(0, 1);
+}
+
+/// The same of every tensor of a batch; memories have one row a sequence.
+template <class Take>
+Batch take_sequences(const Batch& rows, std::int64_t steps, const Take& take) {
+  Batch taken;
+  for (const auto& [name, tensor] : rows)
+    taken[name] = take_sequences(tensor, name.starts_with(rl_keys::kMemoryPrefix) ? 1 : steps, take);
+  return taken;
+}
+
 Result<AdvantageMoments> over_ranks(AdvantageMoments mine, Collective& group) {
   double sums[] = {mine.count, mine.sum, mine.sum_of_squares};
   TROUPE_TRY(group.all_reduce_sum(sums));
@@ -82,16 +99,18 @@ Result<OnPolicyTrainer::Progress> OnPolicyTrainer::update(std::int64_t step, con
 
 Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, const RolloutRows& rows, Progress& progress) {
   const std::int64_t share = setup_.config.training.global_batch_size / session_.plan.world;
-  const at::Tensor order =
-      permutation(rows.count, static_cast<std::uint64_t>(setup_.config.job.seed), step, epoch, session_.plan.rank);
+  // a sequence is never cut: its memory follows from its first step
+  const std::int64_t steps = rows.sequence;
+  const at::Tensor order = permutation(rows.count / steps, static_cast<std::uint64_t>(setup_.config.job.seed), step,
+                                       epoch, session_.plan.rank);
   double kl = 0;
   std::int64_t minibatches = 0;
   for (std::int64_t begin = 0; begin + share <= rows.count; begin += share) {
-    const at::Tensor chosen = order.narrow(0, begin, share);
-    Batch minibatch;
-    for (const auto& [name, tensor] : rows.rows) minibatch[name] = tensor.index_select(0, chosen);
+    const at::Tensor chosen = order.narrow(0, begin / steps, share / steps);
+    const auto choose = [&](const at::Tensor& x, std::int64_t axis) { return x.index_select(axis, chosen); };
+    const Batch minibatch = take_sequences(rows.rows, steps, choose);
     const std::int64_t skipped = progress.skipped;
-    TROUPE_TRY(train_minibatch(step, minibatch, rows.valid_cells.index_select(0, chosen), progress));
+    TROUPE_TRY(train_minibatch(step, minibatch, take_sequences(rows.valid_cells, steps, choose), steps, progress));
     if (progress.skipped > skipped) continue;
     kl += progress.last_kl;
     ++minibatches;
@@ -122,7 +141,7 @@ Result<Batch> OnPolicyTrainer::with_scale(Batch minibatch, const at::Tensor& val
 }
 
 Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& rows, const at::Tensor& valid_cells,
-                                              Progress& progress) {
+                                              std::int64_t steps, Progress& progress) {
   const JobConfig& job = setup_.config;
   const std::int64_t micro = job.training.micro_batch_size, count = valid_cells.size(0), micros = count / micro;
   const std::int64_t parts = micros * session_.plan.world;
@@ -132,8 +151,9 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
   const double weight = 1.0 / static_cast<double>(parts);
   std::map<std::string, double> metrics;
   for (std::int64_t m = 0; m < micros; ++m) {
-    Batch part;
-    for (const auto& [name, tensor] : minibatch) part[name] = micros == 1 ? tensor : tensor.narrow(0, m * micro, micro);
+    Batch part = take_sequences(minibatch, steps, [&](const at::Tensor& x, std::int64_t axis) {
+      return micros == 1 ? x : x.narrow(axis, m * micro / steps, micro / steps);
+    });
     part[rl_keys::kLossScale] = scale;
     part[rl_keys::kTrainedVersion] = at::scalar_tensor(step + 1, at::kLong);
     if (warming_up) part[rl_keys::kPolicyWeight] = at::scalar_tensor(0.0F, at::kFloat);

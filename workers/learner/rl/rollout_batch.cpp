@@ -110,17 +110,28 @@ RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet&
     add_final_observations(layout, shape, items, batch);
   for (std::size_t i = 0; i < layout.extras.size(); ++i)
     batch.extras[net.extras().at(i).name] = side_by_side(layout.extras[i], items);
+  for (std::size_t i = 0; i < layout.policy_memory.size(); ++i)
+    batch.memory[net.memory().at(i).name] = side_by_side(layout.policy_memory[i], items).squeeze(0);
   batch.version = side_by_side(layout.version, items);
   batch.reward = side_by_side(layout.reward, items);
   batch.terminated = side_by_side(layout.terminated, items).to(at::kBool);
   batch.truncated = side_by_side(layout.truncated, items).to(at::kBool);
   batch.lost = side_by_side(layout.lost, items).to(at::kBool);
+  const at::Tensor ended = side_by_side(layout.done, items).to(at::kBool).logical_or(batch.lost);
+  batch.begins = at::cat({at::zeros_like(ended[0]).unsqueeze(0), ended.narrow(0, 0, layout.calls - 1)});
   batch.mask = side_by_side(layout.valid, items).to(at::kBool).logical_and(batch.lost.logical_not().unsqueeze(-1));
   return batch;
 }
 
+Batch memory_inputs(const RolloutBatch& batch) {
+  Batch inputs;
+  for (const auto& [name, tensor] : batch.memory) inputs[rl_keys::kMemoryPrefix + name] = tensor;
+  if (!inputs.empty()) inputs[rl_keys::kBegins] = batch.begins.reshape({-1, 1});
+  return inputs;
+}
+
 Batch density_inputs(const RolloutBatch& batch, double noise_level) {
-  Batch rows;
+  Batch rows = memory_inputs(batch);
   for (const auto& [key, tensor] : batch.observation) rows[key] = tensor.narrow(0, 0, batch.calls()).flatten(0, 1);
   for (const auto& [key, tensor] : batch.extras) rows[rl_keys::kExtraPrefix + key] = tensor.flatten(0, 1);
   rows[rl_keys::kAction] = batch.action.flatten(0, 1);

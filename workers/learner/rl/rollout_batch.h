@@ -34,6 +34,10 @@ struct RolloutBatch {
   at::Tensor final_rows;
   /// [T,B,...] by PolicyNet's names.
   std::map<std::string, at::Tensor> extras;
+  /// [B,W] by PolicyNet's names: before the first call. Empty without.
+  std::map<std::string, at::Tensor> memory;
+  /// Bool [T,B]: an episode begins with the call, which remembers nothing. False at the first: there `memory` says so.
+  at::Tensor begins;
   /// i64 [T,B]: of the weights that acted.
   at::Tensor version;
   /// [T,B,K], raw.
@@ -52,6 +56,10 @@ struct RolloutBatch {
 /// Puts items of one layout side by side in the order given: [T,n,...] of m items becomes [T,m n,...].
 RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet& net, const PolicyShape& shape,
                                 std::span<const CollectedItem> items);
+
+/// The batch's memories and beginnings of episodes as policies read them, by rl_keys names, B sequences of T calls;
+/// empty for a policy that remembers nothing.
+Batch memory_inputs(const RolloutBatch& batch);
 
 /// What PolicyNet::logp reads to judge the batch's T * B actions again, row t * B + b; `noise_level` is that of the
 /// weights that judge.

@@ -133,6 +133,8 @@ RolloutRows make_rollout_rows(const JobConfig& job, const RolloutBatch& batch, c
                                                      : critic_advantages(job, batch, inputs.reward);
   RolloutRows out;
   out.count = calls * batch.envs();
+  out.rows = memory_inputs(batch);
+  if (!out.rows.empty()) out.sequence = calls;
   out.valid_cells = rows_of(cells, calls);
   for (const auto& [key, tensor] : batch.observation) out.rows[key] = rows_of(tensor, calls);
   for (const auto& [key, tensor] : batch.extras) out.rows[rl_keys::kExtraPrefix + key] = rows_of(tensor, calls);

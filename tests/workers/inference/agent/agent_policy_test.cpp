@@ -119,6 +119,37 @@ TEST_F(AgentPolicyTest, TheSameObservationGetsTheSameAnswerWhoeverAsks) {
   EXPECT_EQ(answer(*pendulum, both[0])->values, alone->values);
 }
 
+TEST_F(AgentPolicyTest, AMemoryBelongsToItsEpisodeUntilThatIsReset) {
+  JobConfig job = job_of("Pendulum-v1");
+  job.policy.memory = PolicyMemory::gru;
+  job.policy.init_log_std = -1;
+  const auto shown = [](const AgentPolicy& policy, int step, const std::string& episode) {
+    const float x = 0.1f * static_cast<float>(step) + (episode == "b" ? 0.5f : 0.0f);
+    return seen(policy, {1 - x, x, 4 * x}, episode);
+  };
+  const auto alone = [&](const std::string& episode) {
+    const auto pendulum = policy(job);
+    std::vector<float> all;
+    for (int step = 0; step < 4; ++step)
+      all.push_back(answer(*pendulum, shown(*pendulum, step, episode))->values.at(0));
+    return all;
+  };
+  const auto pendulum = policy(job);
+  const auto a = alone("a"), b = alone("b");
+  for (std::size_t step = 0; step < 4; ++step) {
+    // a bad observation costs nobody's memory
+    const std::vector<Observation> three{shown(*pendulum, static_cast<int>(step), "a"), seen(*pendulum, {1}, "c"),
+                                         shown(*pendulum, static_cast<int>(step), "b")};
+    const auto chunks = pendulum->act(three);
+    EXPECT_NEAR(chunks.at(0)->values.at(0), a[step], 1e-6) << step;
+    EXPECT_NEAR(chunks.at(2)->values.at(0), b[step], 1e-6) << step;
+    EXPECT_FALSE(chunks.at(1));
+  }
+  EXPECT_GT(std::abs(answer(*pendulum, shown(*pendulum, 0, "a"))->values.at(0) - a[0]), 1e-5) << "it remembers";
+  pendulum->reset("a");
+  EXPECT_EQ(answer(*pendulum, shown(*pendulum, 0, "a"))->values.at(0), a[0]);
+}
+
 TEST_F(AgentPolicyTest, ActionsAreClippedToTheBounds) {
   LoadedAgent loaded = agent_of(job_of("Pendulum-v1"));
   for (auto& [unit, view] : loaded.weights.views) {
