@@ -27,5 +27,13 @@ TEST_F(RlLearningTest, VtraceSolvesCartPoleOnAScriptedSchedule) {
   EXPECT_LE(curve("runs", "env/total_steps").rbegin()->second, 200'000);
 }
 
+TEST_F(RlLearningTest, AMemoryFindsTheWayThroughTheTMaze) {
+  EXPECT_GE(learnt("runs", {"rl_tmaze_gru"}, "eval/success_once"), 0.95);
+}
+
+TEST_F(RlLearningTest, WithoutAMemoryTheWayIsGuessed) {
+  EXPECT_LE(learnt("runs", {"rl_tmaze_gru", "policy.memory=none"}, "eval/success_once"), 0.6);
+}
+
 }  // namespace
 }  // namespace troupe::app

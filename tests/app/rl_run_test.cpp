@@ -29,6 +29,28 @@ TEST_F(RlRunTest, DeterministicRunsAreEqualBitForBitAtAnyPoolSize) {
   EXPECT_EQ(curve("a", "train/loss"), curve("b", "train/loss"));
 }
 
+TEST_F(RlRunTest, APolicyWithAMemoryIsEqualBitForBitAtAnyPoolSizeAndAfterAResume) {
+  const Words memory = {"policy.memory=gru", "policy.memory_width=16", "algorithm.deterministic=true"},
+              four = memory + Words{"training.steps=4"};
+  ASSERT_TRUE(succeeded(run("a", four)));
+  ASSERT_TRUE(succeeded(
+      run("b", four + Words{"cluster.component_placement.env=0:0-2", "cluster.component_placement.rollout=0:0-1"})));
+  EXPECT_EQ(state_of("a"), state_of("b"));
+  ASSERT_TRUE(succeeded(run("a", memory + Words{"training.steps=6", "--resume", "auto"})));
+  EXPECT_THAT(verified("a"), HasSubstr("48 positions  trained 48  void 0  lost 0  doubled 0"));
+}
+
+TEST_F(RlRunTest, WholeSequencesOfAMemoryAreJudgedAsTheyWereActed) {
+  // weights that hardly move: a sequence with another's memory, or a step at another's place, would have other ratios
+  ASSERT_TRUE(succeeded(
+      run("runs", {"env.id=tmaze-v1", "policy.memory=gru", "optimizer.lr=1e-12", "training.micro_batch_size=32",
+                   "algorithm.policy_gradient.update_epochs=3", "algorithm.policy_gradient.value_clip=1e-4"})));
+  const auto kl = curve("runs", "train/actor/kl_k3"), moved = curve("runs", "train/critic/value_clip_ratio");
+  EXPECT_EQ(kl.size(), 6u);
+  for (const auto& [step, divergence] : kl) EXPECT_LT(std::abs(divergence), 1e-9) << step;
+  for (const auto& [step, share] : moved) EXPECT_EQ(share, 0) << step;
+}
+
 TEST_F(RlRunTest, RolloutsActWithThePublishedAverage) {
   // an average that keeps nothing of what it was is the weights
   const Words deterministic = {"algorithm.deterministic=true", "training.steps=3"}, published = {"ema.publish=true"};

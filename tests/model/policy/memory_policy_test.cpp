@@ -120,7 +120,8 @@ TEST(MemoryFieldsTest, NamesWhatItRemembers) {
   auto c = with_memory(testing::discrete_case());
   const auto named = [&] {
     std::vector<std::pair<std::string, std::int64_t>> all;
-    for (const auto& field : testing::make_net(c)->memory()) all.emplace_back(field.name, field.width);
+    const auto net = testing::make_net(c);
+    for (const auto& field : net->memory()) all.emplace_back(field.name, field.width);
     return all;
   };
   EXPECT_EQ(named(), (std::vector<std::pair<std::string, std::int64_t>>{{"actor", 5}, {"critic", 5}}));
