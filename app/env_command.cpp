@@ -68,6 +68,7 @@ std::string spec_text(const EnvSpec& spec) {
     text += field.normalise ? "\n" : ", not normalised\n";
   }
   text += "action    " + action_text(spec.action);
+  if (spec.agents > 1) text += fmt::format("agents    {}, each with these\n", spec.agents);
   text += fmt::format("steps     {}{}\n", spec.max_steps > 0 ? fmt::format("{} at most", spec.max_steps) : "no limit",
                       spec.control_hz > 0 ? fmt::format(", {:g} a second", spec.control_hz) : "");
   text += fmt::format("success   {}\n", spec.has_success ? "is told" : "is not told");

@@ -16,13 +16,17 @@ bool allows_any(const std::byte* memory, std::int64_t count) {
 
 }  // namespace
 
-Result<void> check_action_mask(const EnvSpec& spec, std::span<std::byte* const> observation) {
+Result<void> check_action_mask(const EnvSpec& spec, std::span<std::byte* const> observation,
+                               std::span<const std::uint8_t> alive) {
   for (std::size_t f = 0; f < observation.size(); ++f) {
     const EnvField& field = spec.observation[f];
     if (field.reader != EnvReader::action_mask) continue;
-    const bool any = field.dtype == EnvDType::u8 ? allows_any<std::uint8_t>(observation[f], field.numel())
-                                                 : allows_any<float>(observation[f], field.numel());
-    if (!any) return Error{Errc::data_loss, fmt::format("'{}' allows no action", field.name)};
+    for (std::size_t agent = 0; agent < alive.size(); ++agent) {
+      const std::byte* const mask = observation[f] + agent * static_cast<std::size_t>(field.bytes());
+      const bool any = field.dtype == EnvDType::u8 ? allows_any<std::uint8_t>(mask, field.numel())
+                                                   : allows_any<float>(mask, field.numel());
+      if (alive[agent] != 0 && !any) return Error{Errc::data_loss, fmt::format("'{}' allows no action", field.name)};
+    }
   }
   return {};
 }

@@ -59,7 +59,7 @@ std::unique_ptr<BatchEnv> as_batch(std::unique_ptr<Env> env) { return std::make_
 std::unique_ptr<Env> as_env(std::unique_ptr<BatchEnv> batch) { return std::make_unique<EnvOfLane>(std::move(batch)); }
 
 Result<void> check_actions(const EnvSpec& spec, std::span<const std::int64_t> lanes, std::span<const float> actions) {
-  const std::size_t wanted = lanes.size() * static_cast<std::size_t>(spec.action.size);
+  const std::size_t wanted = lanes.size() * static_cast<std::size_t>(spec.action_numbers());
   if (actions.size() == wanted) return {};
   return invalid_argument(
       fmt::format("{}: {} numbers of actions, wants {} for {} lanes", spec.id, actions.size(), wanted, lanes.size()));

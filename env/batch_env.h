@@ -27,7 +27,7 @@ class BatchEnv {
   /// Env::reset of lane lanes[i] with seeds[i] and out[i].
   virtual Result<void> reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
                              std::span<const StepSlot> out) = 0;
-  /// Env::step of lane lanes[i] with row i of `actions` [lanes, A] and out[i].
+  /// Env::step of lane lanes[i] with row i of `actions` [lanes, P * A] and out[i].
   virtual Result<void> step(std::span<const std::int64_t> lanes, std::span<const float> actions,
                             std::span<const StepSlot> out) = 0;
   /// As Env's, of one lane.

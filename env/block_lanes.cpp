@@ -176,13 +176,14 @@ BlockLanes::Lanes BlockLanes::begin(const Lanes& lanes, Beginning which) {
 
 void BlockLanes::play(const float* actions, std::int64_t k) {
   const EnvBlock::Options& options = rules_.options;
-  const auto size = static_cast<std::size_t>(rules_.factory->spec().action.size);
+  const EnvSpec& spec = rules_.factory->spec();
+  const auto size = static_cast<std::size_t>(spec.action_numbers());
   Scratch& in = *scratch_;
   in.lanes.clear();
   in.slots.clear();
   in.actions.resize(in.playing.size() * size);
   for (const std::int64_t lane : in.playing) {
-    const float* wanted = actions + static_cast<std::size_t>((first_ + lane) * options.chunk + k) * size;
+    const float* wanted = actions + ((first_ + lane) * spec.agents * options.chunk + k) * spec.action.size;
     if (const auto admitted = row(lane).admit(wanted, in.actions.data() + in.lanes.size() * size); !admitted) {
       lose(lane, admitted.error(), k);
     } else if (!row(lane).has_env()) {

@@ -16,7 +16,7 @@ namespace troupe::env {
 /// number of lanes).
 Result<std::unique_ptr<BatchEnv>> make_lanes(const EnvFactory& factory, std::int64_t lanes);
 
-/// Neighbouring rows of a block whose environments are the lanes of one BatchEnv. Each action of a chunk is one step()
+/// Neighbouring environments of a block that are the lanes of one BatchEnv. Each action of a chunk is one step()
 /// call for all lanes whose episodes go on; one reset() call at the end begins new episodes. BlockRow has the rules of
 /// a row (outputs, limits, losses). Used by one thread at a time; counters from any.
 ///
@@ -26,16 +26,16 @@ Result<std::unique_ptr<BatchEnv>> make_lanes(const EnvFactory& factory, std::int
 /// is thrown away.
 class BlockLanes {
  public:
-  /// Rows first .. first + batch->lanes() - 1; `batch` is a fresh one of the rules' factory.
+  /// Environments first .. first + batch->lanes() - 1; `batch` is a fresh one of the rules' factory.
   BlockLanes(const BlockRules& rules, std::int64_t first, std::unique_ptr<BatchEnv> batch);
 
-  /// As EnvBlock's, for these rows of `out`; `actions` are the block's.
+  /// As EnvBlock's, for these environments' rows of `out`; `actions` are the block's.
   void reset(std::int64_t episode, const BlockView& out);
   void reset_to_seed(std::uint64_t seed, const BlockView& out);
   void step(const float* actions, const BlockView& out);
 
   EnvBlock::Counters counters() const;
-  /// As EnvBlock's, of row first + lane.
+  /// As EnvBlock's, of environment first + lane.
   const std::string& why_lost(std::int64_t lane) const { return row(lane).why_lost(); }
   std::uint64_t state_hash(std::int64_t lane) const;
   Result<void> render(std::int64_t lane, const std::string& camera, RenderTarget out);

@@ -4,10 +4,11 @@
 
 namespace troupe::env {
 
-BlockLayout make_block_layout(const EnvSpec& spec, std::int64_t rows, std::int64_t chunk) {
-  TROUPE_CHECK(rows >= 1 && chunk >= 1, "a block has environments and a step has actions");
+BlockLayout make_block_layout(const EnvSpec& spec, std::int64_t envs, std::int64_t chunk) {
+  TROUPE_CHECK(envs >= 1 && chunk >= 1, "a block has environments and a step has actions");
   BlockLayout layout;
-  layout.rows = rows;
+  const std::int64_t rows = layout.rows = envs * spec.agents;
+  layout.agents = spec.agents;
   layout.chunk = chunk;
   const auto place = [&layout](std::int64_t bytes) {
     const std::int64_t offset = layout.bytes;
@@ -32,6 +33,7 @@ BlockLayout make_block_layout(const EnvSpec& spec, std::int64_t rows, std::int64
   layout.episode_success = place(rows);
   layout.info_count = static_cast<std::int64_t>(spec.info.size());
   layout.info = place(rows * layout.info_count * 8);
+  layout.alive = place(spec.agents > 1 ? rows : 0);
   return layout;
 }
 

@@ -9,13 +9,16 @@
 
 namespace troupe::env {
 
-/// Where everything of one block's transition lies in one buffer (docs/env.md#the-buffer): n environments, one policy
-/// step of K actions. A function of (spec, n, K) alone, so that simulators and rollout workers agree without talking.
-/// Structure of arrays in the order below; every array begins at a multiple of 64 bytes. Row i is the block's
-/// environment i (docs/env.md).
+/// Where everything of one block's transition lies in one buffer (docs/env.md#the-buffer): some environments, one
+/// policy step of K actions. A function of (spec, environments, K) alone, so that simulators and rollout workers agree
+/// without talking. Structure of arrays in the order below; every array begins at a multiple of 64 bytes. Row i is
+/// agent i mod P of the block's environment i / P; without a word on agents, the rows of an environment say the same
+/// (docs/env.md).
 struct BlockLayout {
-  /// Environments n of the block, one row each.
+  /// Rows n of the block: one for each agent of each environment.
   std::int64_t rows = 0;
+  /// P: rows of an environment.
+  std::int64_t agents = 1;
   /// Actions K of a policy step.
   std::int64_t chunk = 1;
   /// Offset of each field [n, ...]: after the step, and after a reset where one happened.
@@ -23,17 +26,17 @@ struct BlockLayout {
   /// Offset of each field [n, ...]: of rows that ended, the observation at which they did; of others whatever was
   /// there.
   std::vector<std::int64_t> final_observation;
-  /// f32 [n,K], by the block's RewardRules; 0 after the end of an episode.
+  /// f32 [n,K] of the agent, by the block's RewardRules; 0 after the end of an episode.
   std::int64_t reward = 0;
-  /// u8 [n,K].
+  /// u8 [n,K]; where an agent dies before the others, of its row alone.
   std::int64_t terminated = 0;
   /// u8 [n,K]; never with terminated.
   std::int64_t truncated = 0;
-  /// u8 [n,K]: the action was executed.
+  /// u8 [n,K]: the agent's action was executed.
   std::int64_t valid = 0;
   /// u8 [n,K].
   std::int64_t success = 0;
-  /// i32 [n]: actions executed.
+  /// i32 [n]: control steps of the environment.
   std::int64_t executed = 0;
   /// u8 [n]: an episode ended in this step; final_observation holds its last observation.
   std::int64_t done = 0;
@@ -43,8 +46,8 @@ struct BlockLayout {
   std::int64_t episode = 0;
   /// i32 [n]: control steps since the reset, at the observation.
   std::int64_t step = 0;
-  /// f64 [n]: sum of the environment's own rewards, where done of the episode that ended, else of the one under way;
-  /// 0 in rows that are frozen.
+  /// f64 [n]: sum of the environment's own rewards, the mean over its agents, where done of the episode that ended,
+  /// else of the one under way; 0 in rows that are frozen.
   std::int64_t episode_return = 0;
   /// i32 [n]: where done.
   std::int64_t episode_length = 0;
@@ -54,12 +57,15 @@ struct BlockLayout {
   std::int64_t info = 0;
   /// Values of one row's info.
   std::int64_t info_count = 0;
+  /// u8 [n], where P is above 1: the agent acts at the next step. A row whose agent is dead goes on without it: its
+  /// observation is what the environment says, its actions are ignored, valid is 0.
+  std::int64_t alive = 0;
   /// Size of the buffer, a multiple of 64; it begins at a multiple of 64.
   std::int64_t bytes = 0;
 };
 
-/// `rows` and `chunk` are at least 1.
-BlockLayout make_block_layout(const EnvSpec& spec, std::int64_t rows, std::int64_t chunk);
+/// Of `envs` environments; it and `chunk` are at least 1.
+BlockLayout make_block_layout(const EnvSpec& spec, std::int64_t envs, std::int64_t chunk);
 
 /// One block in memory: typed views by BlockLayout. Does not own; copyable.
 struct BlockView {
@@ -85,6 +91,10 @@ struct BlockView {
   std::span<std::uint8_t> episode_success() const { return {at<std::uint8_t>(layout->episode_success), num_rows()}; }
   std::span<double> info() const {
     return {at<double>(layout->info), num_rows() * static_cast<std::size_t>(layout->info_count)};
+  }
+  /// Empty where an environment has one agent, which always is.
+  std::span<std::uint8_t> alive() const {
+    return {at<std::uint8_t>(layout->alive), layout->agents > 1 ? num_rows() : 0};
   }
 
  private:

@@ -16,9 +16,10 @@ namespace troupe::env {
 /// Where one step's results go: views into the pool's batch memory, valid during the call. Writing them is all that an
 /// environment does with the outside world.
 struct StepSlot {
-  /// Of each EnvSpec::observation field, in its dtype and shape; empty: not wanted now.
+  /// Of each EnvSpec::observation field, in its dtype and shape, the agents' one after the other ([P, ...]); empty: not
+  /// wanted now.
   std::span<std::byte* const> observation;
-  /// Step only.
+  /// Step only: of each agent.
   double* reward = nullptr;
   /// Step only: the task ended in success or failure. Time limits are the pool's.
   bool* terminated = nullptr;
@@ -29,6 +30,9 @@ struct StepSlot {
   /// Step only: the episode is cut for a reason that is not the task's end, nor the pool's time limit; with
   /// `terminated` it does not count.
   bool* truncated = nullptr;
+  /// Of each agent, where there are several: 1, it acts at the next step. Holds who was alive before the call, and all
+  /// at a reset; an environment writes what changes. The action of another agent is ignored, and it has no reward.
+  std::span<std::uint8_t> alive = {};
   /// In a call of a BatchEnv: set to the reason why this lane alone failed; the other lanes of the call go on.
   std::optional<Error>* failure = nullptr;
 
@@ -64,7 +68,7 @@ class Env {
   /// episode comes from CounterRng(seed, stream, 0).
   virtual Result<void> reset(std::uint64_t seed, StepSlot out) = 0;
   /// One control step. `action` has ActionSpace::size numbers inside their bounds, or one whole number for a discrete
-  /// one.
+  /// one, of each agent.
   virtual Result<void> step(std::span<const float> action, StepSlot out) = 0;
   /// Writes the observation of the present state, bit for bit what step() would have written. Asked only of
   /// environments with EnvSpec::observes_on_demand, whose step() gets no observation to write where nobody looks

@@ -20,16 +20,16 @@ Error refused(const std::string& what) { return {Errc::invalid_argument, "env: "
 
 Result<void> check(const EnvSpec& spec, const EnvBlock::Options& o) {
   if (o.first_env < 0) return refused(fmt::format("the first environment is {}; wanted 0 or more", o.first_env));
-  if (o.rows < 1) return refused(fmt::format("a block of {} environments; wanted at least 1", o.rows));
+  if (o.envs < 1) return refused(fmt::format("a block of {} environments; wanted at least 1", o.envs));
   if (o.chunk < 1) return refused(fmt::format("env.chunk is {}; wanted at least 1", o.chunk));
   if (o.exec_steps < 0 || o.exec_steps > o.chunk) {
     return refused(
         fmt::format("env.exec_steps is {} and env.chunk {}; wanted 0 (all) to env.chunk", o.exec_steps, o.chunk));
   }
-  if (o.group_size < 1 || o.rows % o.group_size != 0 || o.first_env % o.group_size != 0) {
+  if (o.group_size < 1 || o.envs % o.group_size != 0 || o.first_env % o.group_size != 0) {
     return refused(
         fmt::format("env.group_size is {}; wanted a divisor of the {} environments of a block and of its first, {}",
-                    o.group_size, o.rows, o.first_env));
+                    o.group_size, o.envs, o.first_env));
   }
   if (o.max_steps < 0) return refused(fmt::format("env.max_episode_steps is {}; wanted 0 or more", o.max_steps));
   const auto size = static_cast<std::size_t>(spec.action.size);
@@ -47,16 +47,15 @@ Result<void> check(const EnvSpec& spec, const EnvBlock::Options& o) {
   return {};
 }
 
-/// Rows in batches of lanes_ each, of which the last may have fewer; a batch is a task of the executor.
+/// Environments in batches of lanes_ each, of which the last may have fewer; a batch is a task of the executor.
 class ExecutedBlock final : public EnvBlock {
  public:
   ExecutedBlock(BlockRules rules, std::int64_t lanes, std::vector<std::unique_ptr<BatchEnv>> batches,
                 Executor& executor)
       : rules_(std::move(rules)),
-        layout_(make_block_layout(rules_.factory->spec(), rules_.options.rows, rules_.options.chunk)),
+        layout_(make_block_layout(rules_.factory->spec(), rules_.options.envs, rules_.options.chunk)),
         lanes_(lanes),
-        actions_(
-            static_cast<std::size_t>(rules_.options.rows * rules_.options.chunk * rules_.factory->spec().action.size)),
+        actions_(static_cast<std::size_t>(layout_.rows * layout_.chunk * rules_.factory->spec().action.size)),
         executor_(executor) {
     for (auto& batch : batches)
       batches_.emplace_back(rules_, lanes_ * static_cast<std::int64_t>(batches_.size()), std::move(batch));
@@ -91,16 +90,16 @@ class ExecutedBlock final : public EnvBlock {
     return sum;
   }
 
-  const std::string& why_lost(std::int64_t row) const override { return batch_of_row(row).why_lost(row % lanes_); }
+  const std::string& why_lost(std::int64_t i) const override { return batch_of(i).why_lost(i % lanes_); }
 
-  std::uint64_t state_hash(std::int64_t row) const override { return batch_of_row(row).state_hash(row % lanes_); }
+  std::uint64_t state_hash(std::int64_t i) const override { return batch_of(i).state_hash(i % lanes_); }
 
-  Result<void> render(std::int64_t row, const std::string& camera, RenderTarget out) override {
-    return batches_.at(static_cast<std::size_t>(row / lanes_)).render(row % lanes_, camera, out);
+  Result<void> render(std::int64_t i, const std::string& camera, RenderTarget out) override {
+    return batches_.at(static_cast<std::size_t>(i / lanes_)).render(i % lanes_, camera, out);
   }
 
  private:
-  const BlockLanes& batch_of_row(std::int64_t row) const { return batches_.at(static_cast<std::size_t>(row / lanes_)); }
+  const BlockLanes& batch_of(std::int64_t env) const { return batches_.at(static_cast<std::size_t>(env / lanes_)); }
 
   void begin(BlockView out, std::function<void()> done) {
     TROUPE_CHECK(!busy_.exchange(true, std::memory_order_acquire), "one step of a block at a time");
@@ -146,16 +145,16 @@ Result<std::unique_ptr<EnvBlock>> EnvBlock::make(std::shared_ptr<const EnvFactor
     return Error{Errc::internal, fmt::format("{}: max_lanes() is {}; wanted 1 or more", spec.id, factory->max_lanes())};
   // as many as leave work for every thread
   const std::int64_t lanes =
-      std::min(factory->max_lanes(), (options.rows + executor.threads() - 1) / executor.threads());
+      std::min(factory->max_lanes(), (options.envs + executor.threads() - 1) / executor.threads());
   std::vector<std::unique_ptr<BatchEnv>> batches;
-  for (std::int64_t row = 0; row < options.rows; row += lanes) {
-    TROUPE_ASSIGN(auto batch, make_lanes(*factory, std::min(lanes, options.rows - row)));
+  for (std::int64_t env = 0; env < options.envs; env += lanes) {
+    TROUPE_ASSIGN(auto batch, make_lanes(*factory, std::min(lanes, options.envs - env)));
     batches.push_back(std::move(batch));
   }
   BlockRules rules{std::move(factory), options, {}, 0};
   for (const EnvField& field : spec.observation) {
-    rules.field_bytes.push_back(field.bytes());
-    rules.observation_bytes += field.bytes();
+    rules.field_bytes.push_back(spec.agents * field.bytes());
+    rules.observation_bytes += rules.field_bytes.back();
   }
   return std::unique_ptr<EnvBlock>(
       std::make_unique<ExecutedBlock>(std::move(rules), lanes, std::move(batches), executor));

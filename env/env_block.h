@@ -27,8 +27,9 @@ enum class ResetMode : std::uint8_t {
   fixed,
 };
 
-/// n environments that are stepped together: one block of the job (docs/rl.md). The environments' ids are
-/// first_env .. first_env + rows - 1; results depend on (seed, id, episode, actions) alone, never on threads or on who
+/// Environments that are stepped together: one block of the job (docs/rl.md). Each has a row of the block, or one for
+/// each of its agents: what is said here of a row holds for all rows of its environment. The environments' ids are
+/// first_env .. first_env + envs - 1; results depend on (seed, id, episode, actions) alone, never on threads or on who
 /// else runs. The executor outlives the block. One reset() or step() at a time, from any thread; not destroyed while
 /// one is under way.
 ///
@@ -44,13 +45,13 @@ class EnvBlock {
   struct Options {
     /// Global id of the block's first environment, and its number of environments.
     std::int64_t first_env = 0;
-    std::int64_t rows = 1;
+    std::int64_t envs = 1;
     /// Actions K of a policy step.
     std::int64_t chunk = 1;
     /// E <= K; 0: K.
     std::int64_t exec_steps = 0;
     ResetMode reset_mode = ResetMode::same_step;
-    /// G: rows of a group share their episodes' seeds; divides first_env and rows.
+    /// G: environments of a group share their episodes' seeds; divides first_env and envs.
     std::int64_t group_size = 1;
     /// 0: the spec's.
     std::int64_t max_steps = 0;
@@ -61,7 +62,7 @@ class EnvBlock {
     /// What BlockView::reward holds; episode_return is the environment's own reward all the same.
     RewardRules reward = {};
   };
-  /// Makes the environments. Errors: those of EnvFactory::make; invalid_argument (rows or first_env not divisible by
+  /// Makes the environments. Errors: those of EnvFactory::make; invalid_argument (envs or first_env not divisible by
   /// group_size, exec_steps above chunk, numbers below their least, a spec without bounds of its action).
   static Result<std::unique_ptr<EnvBlock>> make(std::shared_ptr<const EnvFactory> factory, Options options,
                                                 Executor& executor);
@@ -98,12 +99,12 @@ class EnvBlock {
   };
   /// From any thread at any time.
   virtual Counters counters() const = 0;
-  /// Why a row was lost, the last time that it was; between steps. Empty: never.
-  virtual const std::string& why_lost(std::int64_t row) const = 0;
-  /// Env::state_hash of a row, between steps; 0 for a lost one.
-  virtual std::uint64_t state_hash(std::int64_t row) const = 0;
-  /// Env::render of a row, between steps. Errors: those of Env::render; failed_precondition for a lost row.
-  virtual Result<void> render(std::int64_t row, const std::string& camera, RenderTarget out) = 0;
+  /// Why the block's environment `i` was lost, the last time that it was; between steps. Empty: never.
+  virtual const std::string& why_lost(std::int64_t i) const = 0;
+  /// Env::state_hash of one, between steps; 0 for a lost one.
+  virtual std::uint64_t state_hash(std::int64_t i) const = 0;
+  /// Env::render of one, between steps. Errors: those of Env::render; failed_precondition for a lost one.
+  virtual Result<void> render(std::int64_t i, const std::string& camera, RenderTarget out) = 0;
 };
 
 }  // namespace troupe::env

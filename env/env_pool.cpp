@@ -155,10 +155,10 @@ Result<std::unique_ptr<EnvPool>> EnvPool::make(std::shared_ptr<const EnvFactory>
   state->factory = std::move(factory);
   state->options = options;
   state->executor = Executor::make({.threads = options.threads, .pin = options.pin});
-  const std::int64_t rows = options.num_envs / options.groups;
+  const std::int64_t envs = options.num_envs / options.groups;
   for (std::int64_t g = 0; g < options.groups; ++g) {
-    const EnvBlock::Options block{.first_env = options.first_env + g * rows,
-                                  .rows = rows,
+    const EnvBlock::Options block{.first_env = options.first_env + g * envs,
+                                  .envs = envs,
                                   .chunk = options.chunk,
                                   .exec_steps = options.exec_steps,
                                   .reset_mode = options.reset_mode,
@@ -180,6 +180,7 @@ const EnvSpec& EnvPool::spec() const { return state_->factory->spec(); }
 const BlockLayout& EnvPool::layout() const { return state_->buffers->layout; }
 std::int64_t EnvPool::groups() const { return static_cast<std::int64_t>(state_->groups.size()); }
 std::int64_t EnvPool::rows() const { return layout().rows; }
+std::int64_t EnvPool::envs() const { return rows() / layout().agents; }
 
 Result<void> EnvPool::reset(std::int64_t index, std::int64_t episode) {
   TROUPE_ASSIGN(State::Group * group, state_->begin(index, -1));
@@ -213,9 +214,8 @@ Result<void> EnvPool::send(std::int64_t index, std::span<const float> actions, s
   }
   const auto wanted = static_cast<std::size_t>(rows() * layout().chunk * spec().action.size);
   if (actions.size() != wanted) {
-    return invalid_argument(
-        fmt::format("{} numbers of actions for {}; wanted {} ({} environments x {} actions x {} numbers)",
-                    actions.size(), spec().id, wanted, rows(), layout().chunk, spec().action.size));
+    return invalid_argument(fmt::format("{} numbers of actions for {}; wanted {} ({} rows x {} actions x {} numbers)",
+                                        actions.size(), spec().id, wanted, rows(), layout().chunk, spec().action.size));
   }
   TROUPE_ASSIGN(State::Group * group, state_->begin(index, policy_version));
   group->block->step(
@@ -261,7 +261,7 @@ Result<EnvPool::Block> EnvPool::recv(std::int64_t wanted, std::chrono::nanosecon
   group.is_late = false;
   block.memory_ = {block.view_.memory, {s.buffers}};
   block.group_ = index;
-  block.first_env_ = s.options.first_env + index * rows();
+  block.first_env_ = s.options.first_env + index * envs();
   block.policy_version_ = group.policy_version;
   block.sequence_ = group.sequence;
   return block;
@@ -284,15 +284,15 @@ EnvPool::Counters EnvPool::counters() const {
 }
 
 const std::string& EnvPool::why_lost(std::int64_t i) const {
-  return state_->groups.at(static_cast<std::size_t>(i / rows())).block->why_lost(i % rows());
+  return state_->groups.at(static_cast<std::size_t>(i / envs())).block->why_lost(i % envs());
 }
 
 std::uint64_t EnvPool::state_hash(std::int64_t i) const {
-  return state_->groups.at(static_cast<std::size_t>(i / rows())).block->state_hash(i % rows());
+  return state_->groups.at(static_cast<std::size_t>(i / envs())).block->state_hash(i % envs());
 }
 
 Result<void> EnvPool::render(std::int64_t i, const std::string& camera, RenderTarget out) {
-  return state_->groups.at(static_cast<std::size_t>(i / rows())).block->render(i % rows(), camera, out);
+  return state_->groups.at(static_cast<std::size_t>(i / envs())).block->render(i % envs(), camera, out);
 }
 
 }  // namespace troupe::env

@@ -94,9 +94,10 @@ class EnvPool {
   const EnvSpec& spec() const;
   /// Of one group's block.
   const BlockLayout& layout() const;
-  /// G, and further down N / G.
+  /// G.
   std::int64_t groups() const;
-  /// N / G.
+  /// Environments of a group, N / G, and its rows: one for each agent of each of them.
+  std::int64_t envs() const;
   std::int64_t rows() const;
 
   /// Begins episode `episode` in every environment of a group, whatever it is in the midst of; recv() gives the first
@@ -106,7 +107,7 @@ class EnvPool {
   /// As reset(), with this episode seed in every environment (EnvBlock::reset_to_seed). Errors: as reset();
   /// failed_precondition (another reset mode than episode and fixed).
   Result<void> reset_to_seed(std::int64_t group, std::uint64_t seed);
-  /// One policy step of a group; `actions` is [N/G, K, A], copied. Errors: as reset(); invalid_argument (wrong size);
+  /// One policy step of a group; `actions` is [rows, K, A], copied. Errors: as reset(); invalid_argument (wrong size);
   /// failed_precondition (the group was never reset).
   Result<void> send(std::int64_t group, std::span<const float> actions, std::int64_t policy_version = 0);
   /// The next finished block of a group, or of the group that finished first. Errors: deadline_exceeded,

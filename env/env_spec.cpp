@@ -106,6 +106,7 @@ Result<void> check_env_spec(const EnvSpec& spec) {
   if (spec.max_steps < 0) return refuse("max_steps", fmt::format("is {}; wanted 0 or more", spec.max_steps));
   if (!std::isfinite(spec.control_hz) || spec.control_hz < 0)
     return refuse("control_hz", fmt::format("is {}; wanted steps a second, 0: no unit of time", spec.control_hz));
+  if (spec.agents < 1) return refuse("agents", fmt::format("is {}; wanted 1 or more", spec.agents));
   if (spec.frame_skip < 1) return refuse("frame_skip", fmt::format("is {}; wanted 1 or more", spec.frame_skip));
   return {};
 }

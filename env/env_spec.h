@@ -35,13 +35,13 @@ enum class EnvReader : std::uint8_t {
 };
 constexpr auto enum_names(EnvReader) { return std::array{"policy", "critic", "action_mask", "text"}; }
 
-/// One named part of an observation or action, without batch dimension. Bounds hold for every element; infinite ones
+/// One named part of an agent's observation, without batch dimension. Bounds hold for every element; infinite ones
 /// are allowed. Names are flat and dot separated: "state", "rgb.front", "depth.front", "seg.front". Images are
 /// u8 [H,W,3] (HWC), depth f32 [H,W] in metres with 0 for no hit, seg u8 [H,W].
 struct EnvField {
   /// Unique in its EnvSpec; policy networks and datasets find a field by it.
   std::string name;
-  /// Of one environment; empty for a scalar.
+  /// Of one agent; empty for a scalar.
   std::vector<std::int64_t> shape;
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -52,7 +52,7 @@ struct EnvField {
   /// False: rollout.normalize_obs leaves it as it is, such as numbers that are flags.
   bool normalise = true;
 
-  /// Elements of one environment's field, and its bytes.
+  /// Elements of one agent's field, and its bytes.
   std::int64_t numel() const {
     std::int64_t n = 1;
     for (const std::int64_t d : shape) n *= d;
@@ -84,7 +84,7 @@ struct EnvSpec {
   std::string id;
   /// The order is the memory order.
   std::vector<EnvField> observation;
-  /// Of one control step; a policy step takes K of them.
+  /// Of one agent at one control step; a policy step takes K of them.
   ActionSpace action;
   /// Names of the f64 values a step reports beside the reward, such as "x_position".
   std::vector<std::string> info;
@@ -102,6 +102,12 @@ struct EnvSpec {
   double reward_threshold = std::numeric_limits<double>::quiet_NaN();
   /// Names that render() takes.
   std::vector<std::string> cameras;
+  /// P: who act in one environment, all at every step, each with an observation, an action and a reward of its own, of
+  /// the same form. An episode is theirs together.
+  std::int64_t agents = 1;
+
+  /// Numbers of one control step's actions, [P, A].
+  std::int64_t action_numbers() const { return agents * action.size; }
 };
 
 /// Refuses what contradicts itself: names that are empty or given twice, shapes and ranges that are none, an action

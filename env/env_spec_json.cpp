@@ -72,7 +72,8 @@ Json spec_json(const EnvSpec& spec) {
           {"control_hz", number_json(spec.control_hz)},
           {"frame_skip", spec.frame_skip},
           {"reward_threshold", number_json(spec.reward_threshold)},
-          {"cameras", spec.cameras}};
+          {"cameras", spec.cameras},
+          {"agents", spec.agents}};
 }
 
 std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
@@ -203,7 +204,7 @@ ActionSpace read_action(const nlohmann::json& json) {
 EnvSpec read_spec(const nlohmann::json& json) {
   const Members members(json, "",
                         {"version", "id", "observation", "action", "info", "has_success", "observes_on_demand",
-                         "max_steps", "control_hz", "frame_skip", "reward_threshold", "cameras"});
+                         "max_steps", "control_hz", "frame_skip", "reward_threshold", "cameras", "agents"});
   std::int64_t version = 0;
   members.need("version", version, whole_field);
   if (version != kVersion) throw std::runtime_error(fmt::format("version: is {}; wanted {}", version, kVersion));
@@ -223,6 +224,7 @@ EnvSpec read_spec(const nlohmann::json& json) {
   members.optional("frame_skip", spec.frame_skip, whole_field);
   members.optional("reward_threshold", spec.reward_threshold, read_number);
   members.optional_list("cameras", spec.cameras, read_text);
+  members.optional("agents", spec.agents, whole_field);
   return spec;
 }
 
@@ -251,7 +253,11 @@ bool differ(const Json& a, const Json& b, std::string& path, const Json*& in_a, 
 
 }  // namespace
 
-std::string env_spec_json(const EnvSpec& spec) { return text_of(spec_json(spec)) + "\n"; }
+std::string env_spec_json(const EnvSpec& spec) {
+  Json json = spec_json(spec);
+  if (spec.agents == 1) json.erase("agents");  // files and digests of before the key stay as they are
+  return text_of(json) + "\n";
+}
 
 std::string env_spec_digest(const EnvSpec& spec) {
   const std::string text = env_spec_json(spec);

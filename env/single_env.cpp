@@ -40,7 +40,7 @@ Result<void> SingleEnv::receive() {
 }
 
 std::span<const std::byte> SingleEnv::field(std::size_t index) const {
-  const auto bytes = static_cast<std::size_t>(pool_->spec().observation[index].bytes());
+  const auto bytes = static_cast<std::size_t>(pool_->spec().agents * pool_->spec().observation[index].bytes());
   return {view().memory + view().layout->observation[index], bytes};
 }
 

@@ -24,12 +24,12 @@ class SingleEnv {
   /// Begins the episode with this seed (Env::reset). Errors: internal (the environment failed; the message says how),
   /// deadline_exceeded, after which nothing more can be done with it.
   Result<void> begin(std::uint64_t seed);
-  /// One control step. Errors: as begin().
+  /// One control step, of [P, A] numbers. Errors: as begin().
   Result<void> step(std::span<const float> action);
-  /// What the last call gave: a block of one row and one action; valid until the next. As the two below only after a
-  /// begin(), and not after deadline_exceeded.
+  /// What the last call gave: a block of one environment and one action; valid until the next. As the two below only
+  /// after a begin(), and not after deadline_exceeded.
   const BlockView& view() const { return seen_->view(); }
-  /// Bytes of field `index` of the observation.
+  /// Bytes of field `index` of the observation, of all agents.
   std::span<const std::byte> field(std::size_t index) const;
   /// Errors: those of EnvBlock::render.
   Result<void> render(const std::string& camera, RenderTarget out) { return pool_->render(0, camera, out); }

@@ -65,6 +65,9 @@ Result<Base> nearest_recipe(const EnvSpec& spec) {
   } else if (spec.has_success) {
     recipe = "recipes/rl_arm7_lift_ppo.yaml";
     why = "Actions are continuous and the task can succeed: PPO on many environments, as this recipe trains the arm.";
+  } else if (spec.agents > 1) {
+    recipe = "recipes/rl_halfcheetah_ppo.yaml";
+    why = fmt::format("Each of {} agents acts by the same policy: PPO.", spec.agents);
   } else if (seen <= kFew) {
     recipe = "recipes/rl_pendulum_sac.yaml";
     why = fmt::format("Actions are continuous and {} numbers are observed: soft actor-critic on small networks.", seen);

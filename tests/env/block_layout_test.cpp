@@ -52,6 +52,16 @@ TEST(BlockLayoutTest, ArraysDoNotOverlapAndEndWithinTheBuffer) {
   }
 }
 
+TEST(BlockLayoutTest, ATeamHasARowForEachAgentAndOneByteMoreOfThem) {
+  EnvSpec spec = two_fields();
+  const std::int64_t alone = make_block_layout(spec, 6, 2).bytes;
+  spec.agents = 3;
+  const BlockLayout layout = make_block_layout(spec, 2, 2);
+  EXPECT_EQ(layout.rows, 6);
+  EXPECT_EQ(layout.alive, alone);
+  EXPECT_EQ(layout.bytes, alone + 64);
+}
+
 TEST(BlockLayoutTest, EveryArrayBeginsAtACacheLine) {
   const auto layout = make_block_layout(two_fields(), 7, 3);
   for (const auto& [offset, bytes] : arrays(two_fields(), layout)) EXPECT_EQ(offset % 64, 0);

@@ -7,6 +7,7 @@
 
 #include "tests/env/pool_run.h"
 #include "tests/env/solo_env.h"
+#include "tests/support/team_env.h"
 
 namespace troupe::testing {
 namespace {
@@ -29,7 +30,7 @@ std::vector<std::byte> play(SoloEnv& env, std::uint64_t seed, std::int64_t steps
     if (env.terminated())
       env.reset(++seed).value();
     else
-      env.step(random_actions(env.spec().action, 1, 17, static_cast<std::uint64_t>(s))).value();
+      env.step(random_actions(env.spec(), 1, 17, static_cast<std::uint64_t>(s))).value();
     keep();
   }
   return bits;
@@ -65,7 +66,7 @@ TEST_P(EnvContractTest, ObservationsAndRewardsAreFiniteAndWithinBounds) {
   const auto check = [&] {
     for (std::size_t f = 0; f < env.fields().size(); ++f) {
       const EnvField& field = env.spec().observation[f];
-      for (std::size_t i = 0; i < static_cast<std::size_t>(field.numel()); ++i) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(env.spec().agents * field.numel()); ++i) {
         const double value = env.element(f, i);
         ASSERT_TRUE(std::isfinite(value)) << field.name << "[" << i << "] is " << value;
         // a bound that f32 cannot hold exactly may be exceeded by its rounding
@@ -82,8 +83,8 @@ TEST_P(EnvContractTest, ObservationsAndRewardsAreFiniteAndWithinBounds) {
     if (env.terminated()) {
       env.reset(++seed).value();
     } else {
-      env.step(random_actions(env.spec().action, 1, 23, s)).value();
-      ASSERT_TRUE(std::isfinite(env.reward()));
+      env.step(random_actions(env.spec(), 1, 23, s)).value();
+      for (const double reward : env.rewards()) ASSERT_TRUE(std::isfinite(reward));
     }
     check();
   }
@@ -94,7 +95,7 @@ TEST_P(EnvContractTest, SuccessIsReportedOnlyWhereTheSpecSaysSo) {
   if (env.spec().has_success) return;  // then it may be either
   env.reset(3).value();
   for (std::uint64_t s = 0; s < 50 && !env.terminated(); ++s) {
-    env.step(random_actions(env.spec().action, 1, 29, s)).value();
+    env.step(random_actions(env.spec(), 1, 29, s)).value();
     EXPECT_FALSE(env.success());
   }
 }
@@ -105,9 +106,9 @@ TEST_P(EnvContractTest, TwoInstancesDoNotAffectEachOther) {
   one.reset(5).value();
   other.reset(99).value();
   for (std::uint64_t s = 0; s < 40 && !alone.terminated() && !other.terminated(); ++s) {
-    const auto action = random_actions(alone.spec().action, 1, 31, s);
+    const auto action = random_actions(alone.spec(), 1, 31, s);
     alone.step(action).value();
-    other.step(random_actions(alone.spec().action, 1, 37, s)).value();
+    other.step(random_actions(alone.spec(), 1, 37, s)).value();
     one.step(action).value();
     ASSERT_EQ(one.bits(), alone.bits()) << "step " << s;
   }
@@ -123,7 +124,7 @@ TEST_P(EnvContractTest, AnActionOfAWrongSizeIsAnError) {
   SoloEnv env(id());
   env.reset(1).value();
   for (const int more : {-1, 1}) {
-    const auto stepped = env.step(std::vector<float>(static_cast<std::size_t>(env.spec().action.size + more)));
+    const auto stepped = env.step(std::vector<float>(static_cast<std::size_t>(env.spec().action_numbers() + more)));
     ASSERT_FALSE(stepped) << more;
     EXPECT_EQ(stepped.error().code(), Errc::invalid_argument);
   }
@@ -153,7 +154,7 @@ TEST_P(EnvContractTest, EveryLaneOfABatchHasTheBitsOfAnEnvironmentAlone) {
         reset.push_back(lane), seeds.push_back(100 * i + s), begun.push_back(memory[i].for_reset());
         alone[i].reset(seeds.back()).value();
       } else {
-        const auto action = random_actions(spec.action, 1, 300 + i, s);
+        const auto action = random_actions(spec, 1, 300 + i, s);
         stepped.push_back(lane), actions.insert(actions.end(), action.begin(), action.end());
         played.push_back(memory[i].for_step());
         alone[i].step(action).value();
@@ -183,14 +184,17 @@ TEST_P(EnvContractTest, EndsAreTerminatedOrTruncatedAndNeverBoth) {
   auto block = begin(*pool);
   std::int64_t ends = 0;
   for (std::int64_t s = 0; s < 20; ++s) {
-    block = pool->step(0, random_actions(pool->spec().action, 4, 43, static_cast<std::uint64_t>(s))).value();
-    for (std::size_t row = 0; row < 4; ++row) {
-      EXPECT_EQ(block.view().lost()[row], 0);
-      EXPECT_EQ(block.view().terminated()[row] + block.view().truncated()[row], block.view().done()[row]);
-      ends += block.view().done()[row];
+    block = pool->step(0, random_actions(pool->spec(), 4, 43, static_cast<std::uint64_t>(s))).value();
+    const BlockView& view = block.view();
+    for (std::size_t row = 0; row < static_cast<std::size_t>(pool->rows()); ++row) {
+      EXPECT_EQ(view.lost()[row], 0);
+      const bool died =
+          view.done()[row] == 0 && !view.alive().empty() && view.alive()[row] == 0 && view.valid()[row] != 0;
+      EXPECT_EQ(view.terminated()[row] + view.truncated()[row], view.done()[row] + (died ? 1 : 0));
+      ends += view.done()[row];
     }
   }
-  EXPECT_GE(ends, 4 * 3);
+  EXPECT_GE(ends, pool->rows() * 3);
 }
 
 TEST_P(EnvContractTest, ABatchOfOneEqualsABatchOfMany) {
@@ -198,7 +202,9 @@ TEST_P(EnvContractTest, ABatchOfOneEqualsABatchOfMany) {
   const auto expected = run_pool(*many, 15);
   for (std::int64_t i = 0; i < 5; ++i) {
     auto one = make_pool(factory_of(id()), {.num_envs = 1, .first_env = i, .max_steps = 9, .seed = 3});
-    EXPECT_EQ(run_pool(*one, 15, i)[0], expected[static_cast<std::size_t>(i)]) << "environment " << i;
+    const auto alone = run_pool(*one, 15, i);
+    for (std::size_t agent = 0; agent < alone.size(); ++agent)
+      EXPECT_EQ(alone[agent], expected[static_cast<std::size_t>(i) * alone.size() + agent]) << "environment " << i;
   }
 }
 
@@ -209,23 +215,36 @@ TEST_P(EnvContractTest, AChunkGivesWhatItsActionsGiveOneByOne) {
   begin(*single);
   const EnvSpec& spec = chunked->spec();
   for (std::uint64_t c = 0; c < 6; ++c) {
-    const auto actions = random_actions(spec.action, 4, 47, c);
+    const auto actions = random_actions(spec, 4, 47, c);
     const auto chunk = chunked->step(0, actions).value();
-    const auto size = static_cast<std::size_t>(spec.action.size);
-    for (std::size_t k = 0; k < 4 && chunk.view().valid()[k] != 0; ++k) {
-      const auto step = single->step(0, std::span(actions).subspan(k * size, size)).value();
-      EXPECT_EQ(chunk.view().reward()[k], step.view().reward()[0]);
-      const bool last = k + 1 == static_cast<std::size_t>(chunk.view().executed()[0]);
-      if (!last) continue;
-      EXPECT_EQ(observation_bits(spec, chunk.view(), 0), observation_bits(spec, step.view(), 0));
+    for (std::int64_t k = 0; k < chunk.view().executed()[0]; ++k) {
+      std::vector<float> action;  // [P, A] of [P, K, A]
+      for (std::int64_t agent = 0; agent < spec.agents; ++agent) {
+        const auto from = actions.begin() + (agent * 4 + k) * spec.action.size;
+        action.insert(action.end(), from, from + spec.action.size);
+      }
+      const auto step = single->step(0, action).value();
+      for (std::int64_t row = 0; row < spec.agents; ++row) {
+        EXPECT_EQ(chunk.view().reward()[static_cast<std::size_t>(row * 4 + k)],
+                  step.view().reward()[static_cast<std::size_t>(row)]);
+      }
+      if (k + 1 < chunk.view().executed()[0]) continue;
       ASSERT_EQ(chunk.view().done()[0], step.view().done()[0]);
-      if (step.view().done()[0] != 0) {
-        EXPECT_EQ(observation_bits(spec, chunk.view(), 0, true), observation_bits(spec, step.view(), 0, true));
+      for (std::int64_t row = 0; row < spec.agents; ++row) {
+        EXPECT_EQ(observation_bits(spec, chunk.view(), row), observation_bits(spec, step.view(), row));
+        if (step.view().done()[0] == 0) continue;
+        EXPECT_EQ(observation_bits(spec, chunk.view(), row, true), observation_bits(spec, step.view(), row, true));
       }
     }
     EXPECT_EQ(chunked->state_hash(0), single->state_hash(0));
   }
 }
+
+/// Beside those of the table, of which none has several agents.
+const bool kHasTeam = [] {
+  TeamEnv::add();
+  return true;
+}();
 
 INSTANTIATE_TEST_SUITE_P(Registry, EnvContractTest, ::testing::ValuesIn(env_ids(env_registry())), testing::id_name);
 

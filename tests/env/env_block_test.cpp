@@ -230,13 +230,13 @@ TEST(EnvBlockTest, OptionsThatCannotWorkAreErrors) {
     const auto block = EnvBlock::make(scripted(), options, *executor);
     return !block && block.error().code() == Errc::invalid_argument;
   };
-  EXPECT_FALSE(refuses({.rows = 4}));
-  EXPECT_TRUE(refuses({.rows = 0}));
-  EXPECT_TRUE(refuses({.rows = 1, .chunk = 0}));
-  EXPECT_TRUE(refuses({.rows = 1, .chunk = 2, .exec_steps = 3}));
-  EXPECT_TRUE(refuses({.rows = 6, .group_size = 4}));
-  EXPECT_TRUE(refuses({.first_env = 2, .rows = 4, .group_size = 4}));
-  EXPECT_TRUE(refuses({.first_env = -1, .rows = 4}));
+  EXPECT_FALSE(refuses({.envs = 4}));
+  EXPECT_TRUE(refuses({.envs = 0}));
+  EXPECT_TRUE(refuses({.envs = 1, .chunk = 0}));
+  EXPECT_TRUE(refuses({.envs = 1, .chunk = 2, .exec_steps = 3}));
+  EXPECT_TRUE(refuses({.envs = 6, .group_size = 4}));
+  EXPECT_TRUE(refuses({.first_env = 2, .envs = 4, .group_size = 4}));
+  EXPECT_TRUE(refuses({.first_env = -1, .envs = 4}));
 }
 
 /// A chunk against its actions one by one, in every reset mode: ends fall inside, at the end and at the limit.

@@ -124,7 +124,7 @@ TEST(EnvPoolTest, ActionsOfAWrongSizeAreAnErrorThatSaysWhichSizeIsWanted) {
   const auto sent = pool->send(0, std::vector<float>(5));
   EXPECT_EQ(sent.error().code(), Errc::invalid_argument);
   EXPECT_EQ(sent.error().message(),
-            "5 numbers of actions for scripted-v1; wanted 6 (2 environments x 3 actions x 1 numbers)");
+            "5 numbers of actions for scripted-v1; wanted 6 (2 rows x 3 actions x 1 numbers)");
 }
 
 TEST(EnvPoolTest, GroupsThatDoNotExistAreErrors) {

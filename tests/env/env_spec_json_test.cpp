@@ -84,6 +84,19 @@ TEST(EnvSpecJsonTest, EveryFieldComesBack) {
   EXPECT_EQ(back.cameras, spec.cameras);
 }
 
+TEST(EnvSpecJsonTest, SeveralAgentsAreSaidAndOneIsNot) {
+  EnvSpec spec = full_spec();
+  const std::string one = env_spec_json(spec);
+  EXPECT_THAT(one, ::testing::Not(HasSubstr("agents")));
+  spec.agents = 3;
+  EXPECT_EQ(parse_env_spec(env_spec_json(spec), "text")->agents, 3);
+  EXPECT_EQ(parse_env_spec(one, "text")->agents, 1);
+  EXPECT_THAT(check_same_spec(spec, full_spec(), "the file").error().message(),
+              EndsWith("agents is 3, the file has 1"));
+  spec.agents = 0;
+  EXPECT_THAT(error_of(env_spec_json(spec)), HasSubstr("agents is 0; wanted 1 or more"));
+}
+
 TEST(EnvSpecJsonTest, TheBytesAreFixed) {
   EnvSpec spec;
   spec.id = "coin-v1";

@@ -52,7 +52,7 @@ inline std::vector<float> floats(const EnvSpec& spec, const BlockView& view, std
   return values;
 }
 
-/// What one environment went through: everything that its rows said, step by step, and its state at the end.
+/// What one row went through: everything that it said, step by step, and its environment's state at the end.
 struct EnvHistory {
   std::vector<std::byte> bits;
   std::uint64_t state_hash = 0;
@@ -88,7 +88,7 @@ inline std::vector<std::byte> row_bits(const EnvSpec& spec, const BlockView& vie
   return history.bits;
 }
 
-/// Steps every group of a pool with actions that depend on (environment, step) alone; the history of each environment.
+/// Steps every group of a pool with actions that depend on (environment, step) alone; the history of each row.
 inline std::vector<EnvHistory> run_pool(EnvPool& pool, std::int64_t steps, std::int64_t first_env = 0) {
   const std::int64_t rows = pool.rows(), chunk = pool.layout().chunk;
   std::vector<EnvHistory> histories(static_cast<std::size_t>(rows * pool.groups()));
@@ -102,15 +102,15 @@ inline std::vector<EnvHistory> run_pool(EnvPool& pool, std::int64_t steps, std::
     const std::int64_t step = taken[static_cast<std::size_t>(g)]++;
     if (step == steps) continue;
     std::vector<float> actions;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const auto env = static_cast<std::uint64_t>(first_env + g * rows + row);
-      const auto chosen = random_actions(pool.spec().action, chunk, 1000 + env, static_cast<std::uint64_t>(step));
+    for (std::int64_t i = 0; i < pool.envs(); ++i) {
+      const auto env = static_cast<std::uint64_t>(first_env + g * pool.envs() + i);
+      const auto chosen = random_actions(pool.spec(), chunk, 1000 + env, static_cast<std::uint64_t>(step));
       actions.insert(actions.end(), chosen.begin(), chosen.end());
     }
     pool.send(g, actions, step).value();
   }
   for (std::int64_t i = 0; i < rows * pool.groups(); ++i)
-    histories[static_cast<std::size_t>(i)].state_hash = pool.state_hash(i);
+    histories[static_cast<std::size_t>(i)].state_hash = pool.state_hash(i / pool.spec().agents);
   return histories;
 }
 

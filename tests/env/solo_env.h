@@ -50,24 +50,38 @@ inline std::vector<float> random_actions(const ActionSpace& space, std::int64_t 
   return actions;
 }
 
+/// Those of one environment, [P, count, A].
+inline std::vector<float> random_actions(const EnvSpec& spec, std::int64_t count, std::uint64_t seed,
+                                         std::uint64_t index = 0) {
+  return random_actions(spec.action, spec.agents * count, seed, index);
+}
+
 /// Memory of its own for what one environment writes.
 class SlotMemory {
  public:
-  explicit SlotMemory(const EnvSpec& spec) : info_(spec.info.size()) {
-    for (const EnvField& field : spec.observation) fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
+  explicit SlotMemory(const EnvSpec& spec)
+      : rewards_(static_cast<std::size_t>(spec.agents)), info_(spec.info.size()), alive_(rewards_.size()) {
+    for (const EnvField& field : spec.observation)
+      fields_.emplace_back(static_cast<std::size_t>(spec.agents * field.bytes()));
     for (auto& field : fields_) pointers_.push_back(field.data());
   }
 
   StepSlot for_reset() {
-    reward_ = 0;
+    std::fill(rewards_.begin(), rewards_.end(), 0.0);
     std::fill(info_.begin(), info_.end(), 0.0);
+    std::fill(alive_.begin(), alive_.end(), std::uint8_t{1});
     return for_step();
   }
   StepSlot for_step() {
     terminated_ = success_ = false;
-    return {pointers_, &reward_, &terminated_, &success_, info_};
+    return {.observation = pointers_,
+            .reward = rewards_.data(),
+            .terminated = &terminated_,
+            .success = &success_,
+            .info = info_,
+            .alive = alive_};
   }
-  double reward() const { return reward_; }
+  const std::vector<double>& rewards() const { return rewards_; }
   bool terminated() const { return terminated_; }
   bool success() const { return success_; }
   const std::vector<std::vector<std::byte>>& fields() const { return fields_; }
@@ -79,10 +93,11 @@ class SlotMemory {
       all.insert(all.end(), begin, begin + bytes);
     };
     for (const auto& field : fields_) append(field.data(), field.size());
-    append(&reward_, sizeof reward_);
+    append(rewards_.data(), rewards_.size() * sizeof(double));
     append(&terminated_, sizeof terminated_);
     append(&success_, sizeof success_);
     append(info_.data(), info_.size() * sizeof(double));
+    append(alive_.data(), alive_.size());
     append(&hash, sizeof hash);
     return all;
   }
@@ -90,9 +105,10 @@ class SlotMemory {
  private:
   std::vector<std::vector<std::byte>> fields_;
   std::vector<std::byte*> pointers_;
-  double reward_ = 0;
+  std::vector<double> rewards_;
   bool terminated_ = false, success_ = false;
   std::vector<double> info_;
+  std::vector<std::uint8_t> alive_;
 };
 
 /// One environment with memory of its own to write to, without a pool.
@@ -107,7 +123,9 @@ class SoloEnv {
 
   Env& env() { return *env_; }
   const EnvSpec& spec() const { return env_->spec(); }
-  double reward() const { return memory_.reward(); }
+  /// Of each agent, and of the only one.
+  const std::vector<double>& rewards() const { return memory_.rewards(); }
+  double reward() const { return memory_.rewards().at(0); }
   bool terminated() const { return memory_.terminated(); }
   bool success() const { return memory_.success(); }
   const std::vector<std::vector<std::byte>>& fields() const { return memory_.fields(); }

@@ -23,7 +23,7 @@ ResetMode reset_mode_of(const EnvConfig& env) {
 MakeBlock make_block_of(const JobConfig& job, std::shared_ptr<const EnvFactory> factory) {
   const RlShape rl = rl_shape(job);
   const EnvBlock::Options common{.first_env = 0,
-                                 .rows = rl.rows,
+                                 .envs = rl.rows,
                                  .chunk = rl.chunk,
                                  .exec_steps = job.env.exec_steps,
                                  .reset_mode = reset_mode_of(job.env),
@@ -37,7 +37,7 @@ MakeBlock make_block_of(const JobConfig& job, std::shared_ptr<const EnvFactory> 
     if (!reward) return reward.error();
     EnvBlock::Options options = common;
     options.reward = *reward;
-    options.first_env = block * common.rows;
+    options.first_env = block * common.envs;
     return EnvBlock::make(factory, options, executor);
   };
 }

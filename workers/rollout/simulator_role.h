@@ -45,7 +45,7 @@ class SimulatorRole final {
     MakeBlock make_block;
     /// Of every block: the size of a transition.
     BlockLayout layout;
-    /// Numbers of one step: n * K * A.
+    /// Numbers of one step: n * K * A for n rows.
     std::int64_t actions = 0;
     Executor::Options executor;
     /// Seconds of idle and busy time together between two reports.
