@@ -41,7 +41,7 @@ Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const A
   SimulatorRole::Setup setup{.identity = identity,
                              .make_block = make_block_of(job, factory),
                              .layout = make_block_layout(factory->spec(), shape.rows, shape.chunk),
-                             .actions = shape.rows * shape.chunk * factory->spec().action.size,
+                             .actions = shape.rows * shape.chunk * factory->spec().action_numbers(),
                              .executor = {.threads = stepping_threads(context, identity, *factory)}};
   return make_role_of<SimulatorRole>(std::move(setup), std::move(dial), std::move(outbox));
 }

@@ -13,7 +13,7 @@ namespace troupe::placement {
 /// blocks. Environments of block b are [b * rows, (b + 1) * rows).
 struct RlShape {
   std::int64_t blocks = 1;      ///< M
-  std::int64_t rows = 1;        ///< environments of a block
+  std::int64_t rows = 1;        ///< environments of a block; its rows in memory are their agents
   std::int64_t chunk = 1;       ///< K: actions per policy call
   std::int64_t exec_steps = 1;  ///< of them executed
   std::int64_t calls = 1;       ///< T: policy calls of one item

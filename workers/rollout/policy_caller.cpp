@@ -64,7 +64,7 @@ PolicyCaller::PolicyCaller(const JobConfig& job, const PolicyShape& shape, std::
 }
 
 std::uint64_t PolicyCaller::key(const Call& call, std::int64_t row) const {
-  const auto env = static_cast<std::uint64_t>(call.block * rl_.rows + row);
+  const auto env = static_cast<std::uint64_t>(call.block * layout_.rows + row);
   const auto step = static_cast<std::uint64_t>(call.round * rl_.calls + call.call);
   return mix64(mix64(env + 1) + 0x9E3779B97F4A7C15ULL * (step + 1));
 }

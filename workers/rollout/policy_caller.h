@@ -15,9 +15,10 @@ namespace troupe::workers {
 
 /// Asks the policy for the rows of one or several blocks at once, straight from items into items. One thread.
 ///
-/// The draws of a row depend on (job.seed, environment id, policy step since the job's start) alone: not on how
-/// blocks are batched, nor on which worker asks. With e the environment's id and s = round * T + call the key of a
-/// row's counter generator is mix64(mix64(e + 1) + 0x9E3779B97F4A7C15 (s + 1)) modulo 2^64.
+/// The draws of a row depend on (job.seed, environment id, agent, policy step since the job's start) alone: not on how
+/// blocks are batched, nor on which worker asks. With e the environment's id times its agents, plus the agent, and s =
+/// round * T + call the key of a row's counter generator is mix64(mix64(e + 1) + 0x9E3779B97F4A7C15 (s + 1)) modulo
+/// 2^64.
 class PolicyCaller {
  public:
   /// One block at one policy call: its observation lies in `item`, its answer goes there. Views; the item and the

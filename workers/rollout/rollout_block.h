@@ -61,7 +61,7 @@ struct RolloutWorker::Block {
   std::uint64_t last_fence = 0;
   /// The slot holds the observation at which that item ended.
   bool may_continue = false;
-  /// Transitions (calls times rows) of abandoned attempts at the open item.
+  /// Transitions (calls times environments) of abandoned attempts at the open item.
   std::int64_t given_up = 0;
   /// Answers with an error in a row; the third gives the item up.
   std::int64_t failures = 0;

@@ -83,7 +83,7 @@ void RolloutWorker::lose(std::int64_t index, Block& block, Clock::time_point now
 }
 
 void RolloutWorker::give_up_attempt(Block& block) {
-  const std::int64_t transitions = block.open->call * layout_.rows;
+  const std::int64_t transitions = block.open->call * layout_.envs();
   block.given_up += transitions;
   stats_.given_up += transitions;
 }
@@ -216,7 +216,7 @@ void RolloutWorker::answered(const Item& item, Clock::time_point now) {
     block.failures = 0;
     writer_.transition(open.item, open.call, view_of(block), block.history);
     ++open.call;
-    stats_.transitions += layout_.rows;
+    stats_.transitions += layout_.envs();
     if (now - open.told_at >= kTellEvery) {
       open.told_at = now;
       open.order.progress();

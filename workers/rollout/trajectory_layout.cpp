@@ -45,7 +45,8 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
   const auto policy = policy_shape_of(spec, job.env);
   TROUPE_CHECK(policy.has_value(), "the policy was made from this specification");
   TrajectoryLayout layout;
-  const std::int64_t T = layout.calls = rl.calls, n = layout.rows = rl.rows, K = layout.chunk = rl.chunk;
+  layout.agents = spec.agents;
+  const std::int64_t T = layout.calls = rl.calls, n = layout.rows = rl.rows * spec.agents, K = layout.chunk = rl.chunk;
   const std::int64_t D = layout.state_dim = policy->state_dim, A = layout.action_dim = policy->action_dim;
   const std::int64_t L = layout.logp_width = net.logp_width(), V = layout.value_width = net.value_width();
   const bool keeps_finals = keeps_final_observations(job);

@@ -33,9 +33,9 @@ struct RecordField {
   bool is_present() const { return bytes > 0; }
 };
 
-/// The item that the learner receives (docs/rl.md): T policy steps of the n environments of one block,
-/// and the n observations after them. A function of (job, EnvSpec, PolicyNet) alone, so that rollout workers and
-/// learner agree without talking.
+/// The item that the learner receives (docs/rl.md): T policy steps of the n rows of one block, one for each agent of
+/// each of its environments, and the n observations after them. A function of (job, EnvSpec, PolicyNet) alone, so that
+/// rollout workers and learner agree without talking.
 ///
 /// Fields lie one after another in the order below, each at a multiple of 64 bytes. Every byte of an item is
 /// determined: what has no value (final_* and records of rows that did not end, gaps) holds zeros. Where `valid` is
@@ -49,8 +49,10 @@ struct RecordField {
 struct TrajectoryLayout {
   /// T: policy steps of an item, rollout.steps / env.exec_steps.
   std::int64_t calls = 1;
-  /// n: environments of a block, env.num_envs / env.blocks.
+  /// n: rows of a block, the agents of its env.num_envs / env.blocks environments (BlockLayout::rows).
   std::int64_t rows = 1;
+  /// P: rows of an environment. What counts environments is in the first of them.
+  std::int64_t agents = 1;
   /// K: actions a policy step, env.chunk.
   std::int64_t chunk = 1;
   /// D: columns of the state; 0 without vectors.
@@ -102,8 +104,8 @@ struct TrajectoryLayout {
   /// f32 [T,n,D]: that observation, where done; only where the learner values it: off-policy, and with vtrace in reset
   /// mode auto.
   RecordField final_state;
-  /// u8 [T,n]: an episode's record follows. As done, and, where episodes end with the rollout (reset modes episode
-  /// and fixed), in the last step of every row that had none.
+  /// u8 [T,n], in first rows: an episode's record follows. As done, and, where episodes end with the rollout (reset
+  /// modes episode and fixed), in the last step of every environment that had none.
   RecordField ended;
   /// f64 [T,n], where ended.
   RecordField episode_return;
@@ -124,6 +126,10 @@ struct TrajectoryLayout {
   /// Of the largest item, in which an episode of every row ends in every policy step, and of a slot; a multiple of 64.
   std::int64_t bytes = 0;
 
+  /// Environments of a block.
+  std::int64_t envs() const { return rows / agents; }
+  /// Whether what counts environments is read at `row`.
+  bool is_first(std::int64_t row) const { return row % agents == 0; }
   /// Every field of the fixed part that is present, in the order of memory.
   std::vector<const RecordField*> fields() const;
 };
@@ -134,9 +140,9 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
 struct TrajectoryHead {
   /// Of the job: position / env.blocks.
   std::int64_t round = 0;
-  /// Environments [block * n, (block + 1) * n).
+  /// Environments [block * e, (block + 1) * e) for e = TrajectoryLayout::envs().
   std::int64_t block = 0;
-  /// Actions executed, over all rows and calls: at most T n K.
+  /// Control steps over all environments and calls: at most T e K.
   std::int64_t env_steps = 0;
   /// Transitions (environments times policy steps) of earlier attempts at this item, lost with a simulator.
   std::int64_t given_up = 0;

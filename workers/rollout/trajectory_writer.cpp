@@ -20,7 +20,7 @@ std::span<const T> constant(std::span<T> span) {
 
 TrajectoryWriter::TrajectoryWriter(const JobConfig& job, const EnvSpec& spec, const TrajectoryLayout& layout)
     : layout_(layout),
-      block_(make_block_layout(spec, layout.rows, layout.chunk)),
+      block_(make_block_layout(spec, layout.envs(), layout.chunk)),
       parts_(observation_parts(spec)),
       gamma_(job.algorithm.gamma),
       per_action_(job.algorithm.discount == "semi_mdp"),
@@ -70,12 +70,15 @@ void TrajectoryWriter::observe(TrajectoryView item, std::int64_t call, const Blo
   for (std::int64_t row = 0; row < layout_.rows && D > 0; ++row)
     gather(block_.observation, from, row, state.data() + row * D);
   if (layout_.observed.is_present() && call < layout_.calls) {
-    // A frozen row shows the same observation over and over: it is none that the policy met.
-    if (std::find(history.finished.begin(), history.finished.end(), 1) == history.finished.end()) {
+    // A frozen row shows the same observation over and over, and a dead agent's none: the policy did not meet it.
+    const auto alive = from.alive();
+    const bool all_live = std::find(alive.begin(), alive.end(), 0) == alive.end();
+    if (all_live && std::find(history.finished.begin(), history.finished.end(), 1) == history.finished.end()) {
       history.observed.add(state);
     } else {
       for (std::int64_t row = 0; row < layout_.rows; ++row) {
-        if (history.finished[static_cast<std::size_t>(row)] != 0) continue;
+        const auto index = static_cast<std::size_t>(row);
+        if (history.finished[index] != 0 || (!all_live && alive[index] == 0)) continue;
         history.observed.add(state.subspan(static_cast<std::size_t>(row * D), static_cast<std::size_t>(D)));
       }
     }
@@ -103,20 +106,23 @@ void TrajectoryWriter::transition(TrajectoryView item, std::int64_t call, const 
   counted.reserve(n);
   for (std::size_t row = 0; row < n; ++row) {
     double& discounted = history.discounted[row];
+    bool acted = false;
     if (!per_action_) discounted *= gamma_;
-    for (std::size_t k = 0; k < K; ++k) {
+    for (std::size_t k = 0; k < static_cast<std::size_t>(from.executed()[row]); ++k) {
       const std::size_t cell = row * K + k;
+      const bool success = from.success()[cell] != 0;  // of the environment, whether or not this agent lives
+      history.success[row] = static_cast<std::uint8_t>((history.success[row] & 1) | (success ? 3 : 0));
       if (from.valid()[cell] == 0) continue;
+      acted = true;
       if (per_action_) discounted *= gamma_;
       discounted += from.reward()[cell];
-      const bool success = from.success()[cell] != 0;
-      history.success[row] = static_cast<std::uint8_t>((history.success[row] & 1) | (success ? 3 : 0));
     }
     const bool is_lost = from.lost()[row] != 0, is_done = from.done()[row] != 0;
-    item.head().env_steps += from.executed()[row];
-    if (from.executed()[row] > 0 && !is_lost) counted.push_back(static_cast<float>(discounted));
+    const bool is_first = layout_.is_first(static_cast<std::int64_t>(row));
+    if (is_first) item.head().env_steps += from.executed()[row];
+    if (acted && !is_lost) counted.push_back(static_cast<float>(discounted));
     if (!is_done) continue;
-    if (!is_lost) {
+    if (!is_lost && is_first) {
       item.ended(call)[row] = 1;
       item.episode_return(call)[row] = from.episode_return()[row];
       item.episode_length(call)[row] = from.episode_length()[row];
@@ -182,7 +188,8 @@ void TrajectoryWriter::finals(TrajectoryView item, std::int64_t call, const Bloc
 void TrajectoryWriter::finish(TrajectoryView item, const BlockView& from, BlockHistory& history) const {
   const std::int64_t last = layout_.calls - 1;
   for (std::size_t row = 0; row < static_cast<std::size_t>(layout_.rows) && ends_with_item_; ++row) {
-    if (history.finished[row] != 0 || from.step()[row] == 0) continue;
+    if (!layout_.is_first(static_cast<std::int64_t>(row)) || history.finished[row] != 0 || from.step()[row] == 0)
+      continue;
     item.ended(last)[row] = 1;
     item.episode_return(last)[row] = from.episode_return()[row];
     item.episode_length(last)[row] = from.step()[row];

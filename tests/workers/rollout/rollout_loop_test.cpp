@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fault.h"
+#include "tests/support/team_env.h"
 #include "tests/workers/rollout/rollout_fixture.h"
 #include "workers/rollout/ended_rows.h"
 
@@ -58,6 +59,47 @@ TEST(RolloutLoopTest, AnItemHoldsWhatTheBlockDid) {
       }
     }
   }
+}
+
+TEST(RolloutLoopTest, TeamsTravelAsRowsAndAreCountedAsEnvironments) {
+  TeamEnv::add();
+  JobConfig config = cart_pole_job();
+  config.env.id = TeamEnv::kId;
+  config.rollout.steps = 24;
+  RolloutJob job(config, {.choices = 0});
+  job.start(1, 1);
+  const Items items = play(job, 2);
+  const TrajectoryLayout& layout = job.layout();
+  EXPECT_EQ(layout.rows, 6);
+  EXPECT_EQ(layout.envs(), 2);
+  std::int64_t records = 0, masked = 0, deaths = 0;
+  for (const auto& item : items) {
+    const auto view = job.view(item);
+    EXPECT_EQ(view.head().env_steps, 2 * 24);
+    std::int64_t acted = 0;
+    for (std::int64_t call = 0; call < layout.calls; ++call) {
+      for (std::int64_t row = 0; row < layout.rows; ++row) {
+        const auto i = static_cast<std::size_t>(row), first = static_cast<std::size_t>(row / 3 * 3);
+        EXPECT_EQ(view.done(call)[i], view.done(call)[first]) << "rows of an environment end together";
+        EXPECT_EQ(view.ended(call)[i], layout.is_first(row) ? view.done(call)[i] : 0);
+        records += view.ended(call)[i];
+        acted += view.valid(call)[i];
+        deaths += view.terminated(call)[i] != 0 && view.done(call)[i] == 0 ? 1 : 0;
+        if (view.valid(call)[i] != 0) continue;
+        ++masked;
+        EXPECT_EQ(view.reward(call)[i], 0);
+      }
+    }
+    // none of a dead agent, which the policy did not meet; one may have died before the item
+    EXPECT_LE(Moments(view.observed()).count(), static_cast<double>(acted));
+    EXPECT_EQ(Moments(view.returned()).count(), static_cast<double>(acted));
+  }
+  EXPECT_GT(records, 0);
+  EXPECT_GT(deaths, 0);
+  EXPECT_GT(masked, 0);
+  // the draws of agents are their own
+  const auto first = job.view(items[0]).logp(0);
+  EXPECT_NE(first[0], first[1]);
 }
 
 TEST(RolloutLoopTest, EpisodesGoOnFromItemToItem) {

@@ -7,7 +7,26 @@
 
 namespace troupe::workers {
 
+namespace {
+
+/// What knows one agent an environment alone.
+Result<void> check_agents(const JobConfig& job, const EnvSpec& env) {
+  if (env.agents == 1) return {};
+  const auto refuse = [&](const std::string& what) {
+    return invalid_argument(fmt::format("{}; {} has {} agents", what, env.id, env.agents));
+  };
+  if (is_imitation(job)) return refuse("env.id: demonstrations are of one agent");
+  const bool compares = job.algorithm.traits().compares_groups();
+  if (!compares && !is_off_policy(job)) return {};
+  return refuse(fmt::format(
+      "algorithm.name is {}, which {} (wanted ppo, decoupled_ppo or vtrace)", enum_name(job.algorithm.name),
+      compares ? "compares environments, not their agents" : "keeps transitions of one agent an environment"));
+}
+
+}  // namespace
+
 Result<Agent> make_agent(const JobConfig& job, EnvSpec env) {
+  TROUPE_TRY(check_agents(job, env));
   Agent agent{.env = std::move(env), .shape = {}, .policy = {}};
   auto shape = policy_shape_of(agent.env, job.env);
   if (!shape) return shape.error().with("env.id");

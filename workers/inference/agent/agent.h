@@ -22,8 +22,9 @@ struct Agent {
   const EnvSpec& spec() const { return env; }
 };
 
-/// Of a job whose environment is `env`. Errors: invalid_argument where the policy does not fit it. The message begins
-/// with the key to change.
+/// Of a job whose environment is `env`; where that has several agents, each acts by this policy. Errors:
+/// invalid_argument where the policy does not fit it, or the algorithm knows one agent alone. The message begins with
+/// the key to change.
 Result<Agent> make_agent(const JobConfig& job, EnvSpec env);
 /// Where no run has kept it: of env_spec_of(job.env). Errors: also those of env_spec_of.
 Result<Agent> make_agent(const JobConfig& job);

@@ -231,16 +231,19 @@ class Match {
     return {};
   }
 
-  /// The policy's answer for all rows; those that do not play are answered too, so that the batch keeps its size.
+  /// The policy's answer for all agents of all players; those that do not play are answered too, so that the batch
+  /// keeps its size. Row i is agent i mod P of player i / P.
   at::Tensor act() {
-    const auto rows = static_cast<std::int64_t>(players_.size());
+    const std::int64_t agents = agent_.spec().agents, rows = static_cast<std::int64_t>(players_.size()) * agents;
+    const auto player_of = [&](std::int64_t row) -> const Player& {
+      return players_[static_cast<std::size_t>(row / agents)];
+    };
     ActRequest request{
         .observation = {}, .seed = seed_, .keys = {}, .deterministic = true, .noise_level = noise_level_};
     if (agent_.shape.state_dim > 0) {
       at::Tensor state = at::empty({rows, agent_.shape.state_dim}, at::kFloat);
       for (std::int64_t row = 0; row < rows; ++row)
-        write_state(players_[static_cast<std::size_t>(row)],
-                    state.mutable_data_ptr<float>() + row * agent_.shape.state_dim);
+        write_state(player_of(row), row % agents, state.mutable_data_ptr<float>() + row * agent_.shape.state_dim);
       if (weights_.normaliser.observed.dim() > 0)
         scale_.apply({state.mutable_data_ptr<float>(), static_cast<std::size_t>(state.numel())});
       request.observation[rl_keys::kState] = state;
@@ -249,14 +252,15 @@ class Match {
       const PolicyShape::Image& image = agent_.shape.images[i];
       at::Tensor pixels = at::empty({rows, image.height, image.width, image.channels}, image_dtype(image));
       for (std::int64_t row = 0; row < rows; ++row) {
-        std::copy_n(field(players_[static_cast<std::size_t>(row)], parts_.images[i].field), parts_.images[i].bytes,
+        std::copy_n(field(player_of(row), row % agents, parts_.images[i].field), parts_.images[i].bytes,
                     static_cast<std::byte*>(pixels.mutable_data_ptr()) + row * parts_.images[i].bytes);
       }
       request.observation[rl_keys::kImagePrefix + image.name] = pixels;
     }
     std::vector<std::uint64_t> keys;
-    for (const Player& player : players_) {
-      keys.push_back(episode_seed(static_cast<std::uint64_t>(player.record.seed), 1, player.record.length));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const EvaluationEpisode& record = player_of(row).record;
+      keys.push_back(episode_seed(static_cast<std::uint64_t>(record.seed), 1 + row % agents, record.length));
     }
     request.keys = keys;
     for (const MemoryField& field : agent_.policy->memory()) {
@@ -269,19 +273,21 @@ class Match {
     return result.action.contiguous();
   }
 
-  /// Zeros of a player who has not played.
-  const std::byte* field(const Player& player, std::size_t index) {
-    if (player.seen) return player.view().memory + player.view().layout->observation[index];
-    blank_.resize(std::max(blank_.size(), static_cast<std::size_t>(agent_.spec().observation[index].bytes())));
+  /// Of one agent; zeros of a player who has not played.
+  const std::byte* field(const Player& player, std::int64_t agent, std::size_t index) {
+    const std::int64_t bytes = agent_.spec().observation[index].bytes();
+    if (player.seen) return player.view().memory + player.view().layout->observation[index] + agent * bytes;
+    blank_.resize(std::max(blank_.size(), static_cast<std::size_t>(bytes)));
     return blank_.data();
   }
 
-  void write_state(const Player& player, float* out) {
-    for (const ObservationParts::Vector& part : parts_.vectors) part.write(field(player, part.field), out);
+  void write_state(const Player& player, std::int64_t agent, float* out) {
+    for (const ObservationParts::Vector& part : parts_.vectors) part.write(field(player, agent, part.field), out);
   }
 
+  /// [P, K, A].
   std::span<const float> actions_of(const Player& player, const at::Tensor& actions) const {
-    const auto width = static_cast<std::size_t>(actions.size(1));
+    const auto width = static_cast<std::size_t>(agent_.spec().agents * actions.size(1));
     return {actions.const_data_ptr<float>() + static_cast<std::size_t>(player.group) * width, width};
   }
 
@@ -300,13 +306,20 @@ class Match {
   /// Executes the policy's answer, up to the end of the episode.
   Result<void> send(Player& player, const at::Tensor& actions) {
     const auto chunk = actions_of(player, actions);
-    if (options_.keep_actions > 0) {
-      // what is executed of it is known after the step
-      const ActionSpace& space = agent_.spec().action;
-      for (std::size_t i = 0; i < chunk.size(); ++i)
-        player.record.actions.push_back(space.clipped(i % static_cast<std::size_t>(space.size), chunk[i]));
-    }
+    if (options_.keep_actions > 0) keep_actions(player.record, chunk);
     return pool_->send(player.group, chunk);
+  }
+
+  /// Step by step, what all agents do; how much of it is executed is known after the step.
+  void keep_actions(EvaluationEpisode& record, std::span<const float> chunk_PKA) const {
+    const ActionSpace& space = agent_.spec().action;
+    const auto size = static_cast<std::size_t>(space.size), K = static_cast<std::size_t>(chunk_);
+    for (std::size_t k = 0; k < K; ++k) {
+      for (std::size_t agent = 0; agent * K * size < chunk_PKA.size(); ++agent) {
+        const auto action = chunk_PKA.subspan((agent * K + k) * size, size);
+        for (std::size_t i = 0; i < size; ++i) record.actions.push_back(space.clipped(i, action[i]));
+      }
+    }
   }
 
   /// Takes what a step gave.
@@ -315,7 +328,7 @@ class Match {
     if (player.was_lost()) return fail(player, pool_->why_lost(player.group));
     player.record.length += view.executed()[0];
     if (options_.keep_actions > 0)
-      player.record.actions.resize(static_cast<std::size_t>(player.record.length * agent_.spec().action.size));
+      player.record.actions.resize(static_cast<std::size_t>(player.record.length * agent_.spec().action_numbers()));
     if (view.done()[0] == 0) return;
     player.playing = false;
     player.record.total_return = view.episode_return()[0];

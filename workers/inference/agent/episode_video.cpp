@@ -24,7 +24,7 @@ Result<void> write_video(const std::shared_ptr<const EnvFactory>& envs, const Ev
                          const std::string& path, const EpisodeVideoOptions& options) {
   const EnvSpec& spec = envs->spec();
   if (spec.cameras.empty()) return Error{Errc::failed_precondition, fmt::format("{} has no camera", spec.id)};
-  const auto width = static_cast<std::size_t>(spec.action.size);
+  const auto width = static_cast<std::size_t>(spec.action_numbers());
   if (record.length <= 0 || record.actions.size() != static_cast<std::size_t>(record.length) * width) {
     return Error{Errc::failed_precondition, fmt::format("seed {} has {} recorded numbers; {} actions of {} were wanted",
                                                         record.seed, record.actions.size(), record.length, width)};

@@ -13,7 +13,7 @@ void EpisodeSummary::add(const TrajectoryLayout& layout, std::span<const Collect
       const auto ended = view.ended(t);
       const auto lost = view.lost(t);
       for (std::size_t i = 0; i < ended.size(); ++i) {
-        if (lost[i] != 0) ++sums_[kLostRows];
+        if (lost[i] != 0 && layout.is_first(static_cast<std::int64_t>(i))) ++sums_[kLostEnvs];
         if (ended[i] == 0) continue;
         const double total = view.episode_return(t)[i];
         const double length = view.episode_length(t)[i];
@@ -32,7 +32,7 @@ Result<void> EpisodeSummary::reduce(Collective& group) { return group.all_reduce
 
 std::map<std::string, double> EpisodeSummary::metrics(bool has_success) const {
   std::map<std::string, double> all = {{"env/num_trajectories", sums_[kEpisodes]},
-                                       {"env/lost_rows", sums_[kLostRows]},
+                                       {"env/lost_rows", sums_[kLostEnvs]},
                                        {"env/given_up", sums_[kGivenUp]}};
   if (sums_[kEpisodes] == 0) return all;
   const auto mean = [&](std::size_t which) { return sums_[which] / sums_[kEpisodes]; };

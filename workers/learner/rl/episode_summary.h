@@ -11,8 +11,8 @@
 
 namespace troupe::workers {
 
-/// What the episodes that ended in some items came to, over all ranks. Every record counts the same: sums of records
-/// over sums of counts, never a mean of ranks' means. One thread.
+/// What the episodes that ended in some items came to, over all ranks: of environments, not of agents. Every record
+/// counts the same: sums of records over sums of counts, never a mean of ranks' means. One thread.
 class EpisodeSummary {
  public:
   /// Counts every record of the items, and their executed and lost steps.
@@ -27,8 +27,8 @@ class EpisodeSummary {
   std::int64_t env_steps() const { return static_cast<std::int64_t>(sums_[kEnvSteps]); }
   /// Transitions given up with a simulator: they were produced and never reached a feed.
   std::int64_t given_up() const { return static_cast<std::int64_t>(sums_[kGivenUp]); }
-  /// Transitions that will never be trained: given_up(), and rows whose environment failed.
-  std::int64_t lost() const { return static_cast<std::int64_t>(sums_[kLostRows] + sums_[kGivenUp]); }
+  /// Transitions that will never be trained: given_up(), and steps at which an environment failed.
+  std::int64_t lost() const { return static_cast<std::int64_t>(sums_[kLostEnvs] + sums_[kGivenUp]); }
 
  private:
   enum : std::size_t {
@@ -39,7 +39,7 @@ class EpisodeSummary {
     kSuccessOnce,
     kSuccessAtEnd,
     kEnvSteps,
-    kLostRows,
+    kLostEnvs,
     kGivenUp,
     kCount
   };

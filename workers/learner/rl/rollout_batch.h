@@ -13,9 +13,9 @@
 
 namespace troupe::workers {
 
-/// What one iteration collected on this rank, time first. T policy calls, B environments of all rounds side by side
-/// (round by round, block by block), K actions, D state columns, L log-probabilities, V values. f32, masks bool.
-/// Tensors own their memory.
+/// What one iteration collected on this rank, time first. T policy calls, B rows of all rounds side by side (round by
+/// round, block by block), which are environments, or the agents of each where it has several; K actions, D state
+/// columns, L log-probabilities, V values. f32, masks bool. Tensors own their memory.
 struct RolloutBatch {
   /// rl_keys names: state [T+1,B,D], images [T+1,B,H,W,C].
   Batch observation;

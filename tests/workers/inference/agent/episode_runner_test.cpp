@@ -8,7 +8,9 @@
 #include <semaphore>
 #include <stdexcept>
 
+#include "env/single_env.h"
 #include "tests/support/lottery_env.h"
+#include "tests/support/team_env.h"
 #include "tests/workers/inference/agent/untrained_agent.h"
 
 namespace troupe::workers {
@@ -69,6 +71,42 @@ TEST_F(EpisodeRunnerTest, RecordsDoNotDependOnTheNumberOfThreads) {
     EXPECT_EQ((*one)[i].actions, (*two)[i].actions);
     EXPECT_EQ((*one)[i].actions.size(), static_cast<std::size_t>((*one)[i].length));
   }
+}
+
+TEST_F(EpisodeRunnerTest, ATeamPlaysOneEpisodeASeedAndItsActionsGiveTheSameReturnAgain) {
+  TeamEnv::add();
+  const auto records = play(TeamEnv::kId, {.episodes = 4, .parallel = 3, .keep_actions = 4});
+  ASSERT_TRUE(records) << records.error().message();
+  ASSERT_EQ(records->size(), 4u);
+  for (const EvaluationEpisode& record : *records) {
+    EXPECT_EQ(record.lost, "");
+    ASSERT_EQ(record.actions.size(), static_cast<std::size_t>(3 * record.length));
+    SingleEnv env = SingleEnv::make(make_env_factory(TeamEnv::kId).value()).value();
+    env.begin(evaluation_seed(record.seed)).value();
+    for (std::int64_t step = 0; step < record.length; ++step)
+      env.step(std::span(record.actions).subspan(static_cast<std::size_t>(3 * step), 3)).value();
+    EXPECT_EQ(env.view().done()[0], 1);
+    EXPECT_EQ(env.view().episode_return()[0], record.total_return);
+  }
+}
+
+TEST_F(EpisodeRunnerTest, AlgorithmsThatKnowOneAgentAreRefusedByName) {
+  TeamEnv::add();
+  JobConfig job = small_rl_job(TeamEnv::kId);
+  const auto why = [&] {
+    const auto agent = make_agent(job);
+    return agent ? "" : agent.error().message();
+  };
+  EXPECT_EQ(why(), "");
+  job.algorithm.name = Algorithm::sac;
+  EXPECT_EQ(why(),
+            "algorithm.name is sac, which keeps transitions of one agent an environment (wanted ppo, decoupled_ppo or "
+            "vtrace); team-test-v1 has 3 agents");
+  job.algorithm.name = Algorithm::grpo;
+  EXPECT_THAT(why(), ::testing::StartsWith("algorithm.name is grpo, which compares environments, not their agents"));
+  job.algorithm.name = Algorithm::ppo;
+  job.job.kind = JobKind::sft;
+  EXPECT_EQ(why(), "env.id: demonstrations are of one agent; team-test-v1 has 3 agents");
 }
 
 TEST_F(EpisodeRunnerTest, KeepsTheActionsOfTheFirstFailures) {
