@@ -39,6 +39,9 @@ class Kind:
         self._said_unseen = False
         first = self.make()
         self._first = first
+        # of several agents: lists of observations, actions and rewards, one for each
+        self.is_team = isinstance(getattr(first, "agents", None), int)
+        self.agents = first.agents if self.is_team else 1
         self.fields = fields_of(first.observation_space, {"f32": "f4", "f64": "f8"}[own.get("obs_dtype", "f32")])
         self.actions = Actions(first.action_space)
         self._probe(first)
@@ -69,7 +72,8 @@ class Kind:
         begun = env.reset(seed=0)
         if not isinstance(begun, tuple) or len(begun) != 2:
             raise Said(f"{self.env_id}: reset returns a {type(begun).__name__}; wanted (observation, info)")
-        stepped = env.step(self.actions.to_env(self.actions.some()))
+        some = self.actions.to_env(self.actions.some())
+        stepped = env.step([some] * self.agents if self.is_team else some)
         if not isinstance(stepped, tuple) or len(stepped) != 5:
             raise Said(f"{self.env_id}: step returns {len(stepped) if isinstance(stepped, tuple) else 'no tuple of'} "
                        "values; wanted (observation, reward, terminated, truncated, info)")
@@ -96,7 +100,8 @@ class Kind:
                 "control_hz": 1 / float(dt) if dt and np.isfinite(dt) else 0.0,
                 "frame_skip": 1,
                 "reward_threshold": "nan" if threshold is None else number(threshold),
-                "cameras": ["render"] if getattr(env, "render_mode", None) == "rgb_array" else []}
+                "cameras": ["render"] if getattr(env, "render_mode", None) == "rgb_array" else [],
+                **({"agents": self.agents} if self.agents > 1 else {})}
 
 
 class Rows:
@@ -114,12 +119,30 @@ class Rows:
             self.close()
             raise
 
-    def _observations(self, count):
-        return {field.name: np.zeros((count, *field.shape), field.dtype) for field in self.kind.fields}
+    def _by_agent(self, *shape):
+        """[rows, ...], or [rows, agents, ...] where there are several."""
+        return shape[:1] + ((self.kind.agents,) if self.kind.agents > 1 else ()) + shape[1:]
 
-    def _observe(self, out, at, observation):
-        for field in self.kind.fields:
-            field.write(out[field.name][at], observation)
+    def _observations(self, count):
+        out = {field.name: np.zeros((count, self.kind.agents, *field.shape), field.dtype) for field in self.kind.fields}
+        return out, np.zeros((count, self.kind.agents), np.uint8)
+
+    def _observe(self, out, alive, at, observation):
+        each = observation if self.kind.is_team else [observation]
+        if len(each) != self.kind.agents:
+            raise ValueError(f"{len(each)} observations; there are {self.kind.agents} agents")
+        for agent, one in enumerate(each):
+            if one is None and self.kind.is_team:
+                continue  # it has left the others
+            alive[at, agent] = 1
+            for field in self.kind.fields:
+                field.write(out[field.name][at, agent], one)
+
+    def _answer(self, out, alive, errors):
+        count = len(alive)
+        answer = {"obs": {field.name: out[field.name].reshape(self._by_agent(count, *field.shape))
+                          for field in self.kind.fields}, "errors": errors}
+        return {**answer, "alive": alive} if self.kind.agents > 1 else answer
 
     def _lose(self, row, error, errors):
         env, self.envs[row] = self.envs[row], None
@@ -133,33 +156,36 @@ class Rows:
 
     def reset(self, rows, seeds):
         """Begins an episode in each of `rows`."""
-        out, errors = self._observations(len(rows)), []
+        (out, alive), errors = self._observations(len(rows)), []
         for at, (row, seed) in enumerate(zip(rows.tolist(), seeds.tolist())):
             try:
                 if self.envs[row] is None:
                     self.envs[row] = self.kind.make()
                 observation = self.envs[row].reset(seed=seed & 0x7FFFFFFF)[0]
-                self._observe(out, at, observation)
+                self._observe(out, alive, at, observation)
                 if self._told[row] is False:
                     self.kind.say_unseen()
                 self._told[row] = None
             except FAILURES as error:
                 self._lose(row, error, errors)
-        return {"obs": out, "errors": errors}
+        return self._answer(out, alive, errors)
 
     def step(self, rows, actions):
-        """One control step of each of `rows`; actions f32 [rows, size]. Nothing resets by itself."""
+        """One control step of each of `rows`; actions f32 [rows, size], or [rows, agents, size]. Nothing resets by
+        itself."""
         count, kind = len(rows), self.kind
-        out, errors = self._observations(count), []
-        rewards, info_values = np.zeros(count), np.zeros((count, len(kind.info)))
+        (out, alive), errors = self._observations(count), []
+        rewards, info_values = np.zeros((count, kind.agents)), np.zeros((count, len(kind.info)))
         terminated, truncated, success = (np.zeros(count, np.uint8) for _ in range(3))
         for at, row in enumerate(rows.tolist()):
             try:
                 env = self.envs[row]
                 if env is None:
                     raise RuntimeError("a step before the reset")
-                observation, rewards[at], terminated[at], truncated[at], info = env.step(kind.actions.to_env(actions[at]))
-                self._observe(out, at, observation)
+                taken = [kind.actions.to_env(action) for action in actions[at].reshape(kind.agents, -1)]
+                observation, reward, terminated[at], truncated[at], info = env.step(taken if kind.is_team else taken[0])
+                self._observe(out, alive, at, observation)
+                rewards[at] = reward
                 if kind.success_key is not None:
                     success[at] = bool(info.get(kind.success_key, False))
                     self._told[row] = bool(self._told[row]) or kind.success_key in info
@@ -167,8 +193,8 @@ class Rows:
                     info_values[at, column] = info.get(name, np.nan)
             except FAILURES as error:
                 self._lose(row, error, errors)
-        return {"obs": out, "reward": rewards, "terminated": terminated, "truncated": truncated, "success": success,
-                "info": info_values, "errors": errors}
+        return {**self._answer(out, alive, errors), "reward": rewards.reshape(self._by_agent(count)),
+                "terminated": terminated, "truncated": truncated, "success": success, "info": info_values}
 
     def render(self, row, width, height):
         """RGB bytes of one row's picture, [height, width, 3], by the nearest pixel."""

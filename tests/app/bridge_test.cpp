@@ -49,6 +49,23 @@ TEST_F(BridgeJobTest, AKilledWorkerCostsRowsAndTheJobLearnsOn) {
   verified("runs");
 }
 
+TEST_F(BridgeJobTest, AgentsShareOnePolicyAndAreCountedAsEnvironments) {
+  const Words team{"env.id=pettingzoo:toy_team", "env.options.walkers=2", "training.steps=4"};
+  const ProgramEnd end = troupe(on_line(team));
+  ASSERT_EQ(end.exit_code, 0) << end.text();
+  EXPECT_EQ(curve("runs", "env/total_steps").rbegin()->second, 4 * 8 * 20);
+  // ten passes over the rows of both agents in minibatches of 40
+  EXPECT_EQ(curve("runs", "train/minibatches").rbegin()->second, 10 * 2 * 8 * 20 / 40);
+  EXPECT_EQ(curve("runs", "eval/num_trajectories").rbegin()->second, 4);
+  EXPECT_LE(curve("runs", "env/episode_len").rbegin()->second, 12);
+  verified("runs");
+  const ProgramEnd refused =
+      troupe(on_line(team + Words{"algorithm.name=sac", "rollout.commit_every=160", "rollout.normalize_obs=false",
+                                  "rollout.normalize_reward=false"}));
+  EXPECT_EQ(refused.exit_code, 2) << refused.text();
+  EXPECT_THAT(refused.text(), HasSubstr("algorithm.name is sac, which keeps transitions of one agent"));
+}
+
 TEST_F(BridgeJobTest, WhatPythonLacksIsSaidBeforeTheRunBegins) {
   const ProgramEnd end = troupe(on_line({"env.id=gymnasium:no_such_module:Nothing-v0"}));
   EXPECT_EQ(end.exit_code, 2) << end.text();

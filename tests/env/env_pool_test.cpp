@@ -123,8 +123,7 @@ TEST(EnvPoolTest, ActionsOfAWrongSizeAreAnErrorThatSaysWhichSizeIsWanted) {
   auto pool = begun_pool(scripted(), {.num_envs = 2, .chunk = 3});
   const auto sent = pool->send(0, std::vector<float>(5));
   EXPECT_EQ(sent.error().code(), Errc::invalid_argument);
-  EXPECT_EQ(sent.error().message(),
-            "5 numbers of actions for scripted-v1; wanted 6 (2 rows x 3 actions x 1 numbers)");
+  EXPECT_EQ(sent.error().message(), "5 numbers of actions for scripted-v1; wanted 6 (2 rows x 3 actions x 1 numbers)");
 }
 
 TEST(EnvPoolTest, GroupsThatDoNotExistAreErrors) {

@@ -110,6 +110,49 @@ class RowsTest(unittest.TestCase):
             self.assertEqual(rows.reset(np.array([0]), np.array([3], np.uint64))["errors"], [])
             self.assertEqual(rows.step(np.arange(2), action)["errors"], [])
 
+    def test_agents_of_a_parallel_environment_act_together_and_leave_alone(self):
+        kind = Kind("pettingzoo:toy_team", '{"walkers": "2"}')
+        described = kind.description()
+        self.assertEqual((described["agents"], described["max_steps"], described["info"]), (2, 12, ["late"]))
+        self.assertEqual(described["observation"][0]["shape"], [2])
+        rows = Rows(kind, 1)
+        begun = rows.reset(np.arange(1), np.array([5], np.uint64))
+        state = begun["obs"]["state"]
+        self.assertEqual((state.shape, begun["alive"].tolist(), begun["errors"]), ((1, 2, 2), [[1, 1]], []))
+        out = rows.step(np.arange(1), np.array([[[0.5], [-1]]], np.float32))
+        np.testing.assert_allclose(out["obs"]["state"][0, :, 0], state[0, :, 0] + [0.5, -1], rtol=1e-6)
+        np.testing.assert_allclose(out["reward"], out["obs"]["state"][:, :, 0], rtol=1e-6)
+        out = rows.step(np.arange(1), np.array([[[1], [0]]], np.float32))
+        self.assertEqual((out["alive"].tolist(), out["terminated"][0], out["truncated"][0]), ([[0, 1]], 0, 0))
+        np.testing.assert_array_equal(out["obs"]["state"][0, 0], [0, 0])
+        for _ in range(3, 13):
+            self.assertEqual(out["truncated"][0], 0)
+            out = rows.step(np.arange(1), np.array([[[1], [0]]], np.float32))
+        self.assertEqual((out["terminated"][0], out["truncated"][0], out["reward"][0][0]), (0, 1, 0))
+        self.assertNotEqual(out["obs"]["state"][0, 1, 0], 0)
+
+    def test_an_end_at_which_the_last_agents_leave_is_the_tasks_own(self):
+        rows = Rows(Kind("pettingzoo:toy_team", '{"walkers": "2"}'), 1)
+        rows.reset(np.arange(1), np.array([5], np.uint64))
+        out = rows.step(np.arange(1), np.full((1, 2, 1), 3, np.float32))
+        self.assertEqual((out["terminated"][0], out["truncated"][0], out["alive"].tolist()), (1, 0, [[1, 1]]))
+
+    def test_one_agent_of_a_parallel_environment_is_an_environment_as_others_are(self):
+        kind = Kind("pettingzoo:toy_team", '{"walkers": "1"}')
+        self.assertNotIn("agents", kind.description())
+        rows = Rows(kind, 2)
+        begun = rows.reset(np.arange(2), np.array([5, 6], np.uint64))
+        self.assertEqual((begun["obs"]["state"].shape, "alive" in begun), ((2, 2), False))
+        self.assertEqual(rows.step(np.arange(2), np.zeros((2, 1), np.float32))["reward"].shape, (2,))
+
+    def test_parallel_environments_that_cannot_be_taken_are_refused_in_words(self):
+        for env_id, options, why in (("pettingzoo:toy_team", '{"wide": "true"}', "'walker_0' and 'walker_2' observe or"),
+                                     ("pettingzoo:toy_envs", "{}", "the module has no parallel_env"),
+                                     ("pettingzoo:troupe_env.nothing", "{}", "has no module 'troupe_env.nothing'"),
+                                     ("pettingzoo:no_such_zoo.v1", "{}", "-m pip install no_such_zoo")):
+            with self.assertRaisesRegex(Said, why):
+                Kind(env_id, options)
+
     def wild(self, **options):
         rows = Rows(Kind("python:toy_envs:Wild", json.dumps(options)), 2)
         rows.reset(np.arange(2), np.zeros(2, np.uint64))

@@ -51,8 +51,11 @@ Result<std::span<const T>> numbers_in(const WireMap& map, const std::string& nam
   return std::span<const T>(reinterpret_cast<const T*>(array->data.data()), array->data.size() / sizeof(T));
 }
 
-std::vector<std::int64_t> batched(std::int64_t count, const std::vector<std::int64_t>& shape) {
+/// [b, ...] of what `count` environments have each; of what each of their agents has, [b, P, ...] where there are
+/// several.
+std::vector<std::int64_t> batched(std::int64_t count, std::int64_t agents, const std::vector<std::int64_t>& shape) {
   std::vector<std::int64_t> all{count};
+  if (agents > 1) all.push_back(agents);
   all.insert(all.end(), shape.begin(), shape.end());
   return all;
 }
@@ -89,19 +92,20 @@ Result<void> BridgeEnv::step(std::span<const std::int64_t> lanes, std::span<cons
                              std::span<const StepSlot> out) {
   TROUPE_TRY(check_actions(spec_, lanes, actions));
   const auto count = static_cast<std::int64_t>(lanes.size());
-  TROUPE_ASSIGN(const WireMap answer, lease_->call("STEP",
-                                                   {{"rows", rows_of(lanes)},
-                                                    {"actions", array_of("<f4", {count, spec_.action.size}, actions)}},
-                                                   patience_));
+  TROUPE_ASSIGN(const WireMap answer,
+                lease_->call("STEP",
+                             {{"rows", rows_of(lanes)},
+                              {"actions", array_of("<f4", batched(count, spec_.agents, {spec_.action.size}), actions)}},
+                             patience_));
   TROUPE_TRY(read_observations(answer, lanes, out));
   const auto infos = static_cast<std::int64_t>(spec_.info.size());
-  TROUPE_ASSIGN(const auto reward, numbers_in<double>(answer, "reward", "<f8", {count}));
+  TROUPE_ASSIGN(const auto reward, numbers_in<double>(answer, "reward", "<f8", batched(count, spec_.agents, {})));
   TROUPE_ASSIGN(const auto terminated, numbers_in<std::uint8_t>(answer, "terminated", "|u1", {count}));
   TROUPE_ASSIGN(const auto truncated, numbers_in<std::uint8_t>(answer, "truncated", "|u1", {count}));
   TROUPE_ASSIGN(const auto success, numbers_in<std::uint8_t>(answer, "success", "|u1", {count}));
   TROUPE_ASSIGN(const auto info, numbers_in<double>(answer, "info", "<f8", {count, infos}));
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    *out[i].reward = reward[i];
+    std::copy_n(reward.begin() + static_cast<std::ptrdiff_t>(i) * spec_.agents, spec_.agents, out[i].reward);
     *out[i].terminated = terminated[i] != 0;
     *out[i].truncated = truncated[i] != 0 && terminated[i] == 0;
     *out[i].success = success[i] != 0;
@@ -119,11 +123,16 @@ Result<void> BridgeEnv::read_observations(const WireMap& answer, std::span<const
   for (std::size_t f = 0; f < spec_.observation.size(); ++f) {
     const EnvField& field = spec_.observation[f];
     TROUPE_ASSIGN(const NdArray* array,
-                  array_in(*fields, field.name, numpy_name(field.dtype), batched(count, field.shape)));
-    const auto bytes = static_cast<std::size_t>(field.bytes());
+                  array_in(*fields, field.name, numpy_name(field.dtype), batched(count, spec_.agents, field.shape)));
+    const auto bytes = static_cast<std::size_t>(spec_.agents * field.bytes());
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (!out[i].observation.empty()) std::memcpy(out[i].observation[f], array->data.data() + i * bytes, bytes);
     }
+  }
+  if (spec_.agents > 1) {
+    TROUPE_ASSIGN(const auto alive, numbers_in<std::uint8_t>(answer, "alive", "|u1", {count, spec_.agents}));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      std::copy_n(alive.begin() + static_cast<std::ptrdiff_t>(i) * spec_.agents, spec_.agents, out[i].alive.begin());
   }
   const WireValue* errors = find(answer, "errors");
   const WireArray* list = errors == nullptr ? nullptr : errors->as<WireArray>();

@@ -26,7 +26,7 @@ class BridgeEnv final : public BatchEnv {
   Result<void> render(std::int64_t lane, const std::string& camera, RenderTarget out) override;
 
  private:
-  /// Writes the observations of an answer, and which lanes failed.
+  /// Writes the observations of an answer, whose agents are alive, and which lanes failed.
   Result<void> read_observations(const comm::WireMap& answer, std::span<const std::int64_t> lanes,
                                  std::span<const StepSlot> out);
 

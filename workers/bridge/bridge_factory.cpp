@@ -23,7 +23,8 @@ class BridgeFactory final : public EnvFactory {
   BridgeFactory(WorkerPool::Setup setup, std::chrono::milliseconds step_timeout)
       : setup_(std::move(setup)), step_timeout_(step_timeout) {
     std::int64_t bytes = 8 * static_cast<std::int64_t>(setup_.spec.info.size() + 4);
-    for (const EnvField& field : setup_.spec.observation) bytes += field.bytes();
+    for (const EnvField& field : setup_.spec.observation) bytes += setup_.spec.agents * field.bytes();
+    bytes += setup_.spec.agents * 16;  // rewards, and who is alive
     max_lanes_ = std::clamp<std::int64_t>(kMostBytes / bytes, 1, kMostLanes);
     // and the names and error texts around them
     setup_.max_message_bytes = static_cast<std::size_t>(max_lanes_ * (bytes + 4096)) + (1 << 20);
@@ -88,6 +89,9 @@ void register_bridge_envs() {
            EnvRow{"gymnasium:*", "Python: an environment of Gymnasium, gymnasium:ID or gymnasium:MODULE:ID",
                   make_bridge_factory},
            EnvRow{"metaworld:*", "Python: a task of Meta-World, such as metaworld:reach-v3", make_bridge_factory},
+           EnvRow{"pettingzoo:*",
+                  "Python: a parallel environment of PettingZoo's form, such as pettingzoo:mpe2.simple_spread_v3",
+                  make_bridge_factory},
            EnvRow{"python:*", "Python: a class of your own, python:MODULE:CLASS", make_bridge_factory},
            EnvRow{"robosuite:*", "Python: a task of robosuite, such as robosuite:Lift", make_bridge_factory},
        })

@@ -4,7 +4,7 @@ import importlib
 
 from ..said import Said
 
-FAMILIES = ("gymnasium", "metaworld", "python", "robosuite")
+FAMILIES = ("gymnasium", "metaworld", "pettingzoo", "python", "robosuite")
 
 
 def make(env_id, options):

@@ -224,6 +224,30 @@ TEST(BridgeEnvTest, AnEnvironmentThatCutsItsEpisodeIsTruncated) {
   EXPECT_EQ(pool->render(1, "front", {.width = 2, .height = 2, .rgb = rgb}).error().code(), Errc::not_found);
 }
 
+TEST(BridgeEnvTest, AgentsOfAParallelEnvironmentAreRowsOfTheirEnvironment) {
+  const auto factory = factory_of("pettingzoo:toy_team", in_tests());
+  EXPECT_EQ(factory->spec().agents, 3);
+  BridgePool pool(factory, {.num_envs = 2, .seed = 4});
+  pool.reset();
+  EXPECT_EQ(pool->rows(), 6);
+  const std::vector<float> begun = pool.field(0);
+  pool.step(0.25F);
+  for (std::size_t row = 0; row < 6; ++row) {
+    EXPECT_NEAR(pool.field(0)[2 * row], begun[2 * row] + 0.25F, 1e-6);
+    EXPECT_NEAR(pool.rewards()[row], begun[2 * row] + 0.25F, 1e-6);
+  }
+  const auto alive = [&] { return pool.rows([](const BlockView& view) { return view.alive(); }); };
+  const auto done = [&] { return pool.rows([](const BlockView& view) { return view.done(); }); };
+  EXPECT_THAT(alive(), Each(1));
+  std::int64_t deaths = 0;
+  for (int step = 0; step < 5 && done() == std::vector<int>(6, 0); ++step) {
+    pool.step(0.25F);
+    deaths += std::ranges::count(alive(), 0);
+  }
+  EXPECT_GT(deaths, 0) << "they begin at different places";
+  EXPECT_THAT(pool.lost(), Each(0)) << "no action of one that has left reaches the environment";
+}
+
 /// One fault at the third step of whoever comes first.
 class BridgeFaultTest : public ::testing::TestWithParam<const char*> {
  protected:
