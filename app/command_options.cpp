@@ -17,6 +17,8 @@ void add_weight_set(CLI::App* c, WeightSet& weights) {
 
 void add_policy_options(CLI::App* c, PolicyOptions& policy) {
   add_weight_set(c, policy.weights);
+  c->add_option("--sampler", policy.sampler, "how a call denoises: unipc, or euler")
+      ->check(CLI::IsMember({"unipc", "euler"}));
   c->add_option("--steps", policy.steps, "denoising steps")->check(CLI::Range(1, 1000));
   c->add_option("--cfg-scale", policy.cfg_scale, "guidance; 1 switches it off")->check(CLI::Range(1.0, 100.0));
   c->add_option("--noise-seed", policy.noise_seed, "seed of every call's noise");

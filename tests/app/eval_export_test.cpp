@@ -157,7 +157,8 @@ TEST_F(EvalExportTest, AnExportedFolderIsEvaluatedLikeItsCheckpoint) {
   ASSERT_EQ(eval_command(a), 0);
   ASSERT_EQ(eval_command(b), 0);
   const json first = json::parse(text_of(path("a/eval.json"))), second = json::parse(text_of(path("b/eval.json")));
-  EXPECT_EQ(first["options"], (json{{"steps", 2},
+  EXPECT_EQ(first["options"], (json{{"sampler", "unipc"},
+                                    {"steps", 2},
                                     {"cfg_scale", 5.0},
                                     {"noise_seed", 1140},
                                     {"skip", "none"},

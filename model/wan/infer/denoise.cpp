@@ -4,15 +4,37 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/GradMode.h>
 
+#include <variant>
+
+#include "model/wan/infer/euler.h"
 #include "model/wan/infer/step_skip.h"
 #include "model/wan/layers.h"
 
 namespace troupe::model {
 namespace {
 
+/// One tensor on its way through the noise levels.
+class Sampler {
+ public:
+  /// `plan` null: Euler.
+  Sampler(const NoiseLevels& levels, const std::shared_ptr<const UniPcPlan>& plan, at::Tensor sample)
+      : way_(plan ? Way(UniPcSampler(plan, std::move(sample))) : Way(EulerSampler(levels, std::move(sample)))) {}
+
+  const at::Tensor& sample() const {
+    return std::visit([](const auto& way) -> const at::Tensor& { return way.sample(); }, way_);
+  }
+  void advance(const at::Tensor& velocity) {
+    std::visit([&](auto& way) { way.advance(velocity); }, way_);
+  }
+
+ private:
+  using Way = std::variant<UniPcSampler, EulerSampler>;
+  Way way_;
+};
+
 /// A request on its way from noise to sample.
 struct Run {
-  UniPcSampler video, actions;
+  Sampler video, actions;
   StepSkipRule skip;
   at::Tensor states;
   at::Tensor v_video, v_action;  ///< of the last evaluated step
@@ -57,12 +79,14 @@ at::Tensor seeded_noise(std::uint64_t seed, at::IntArrayRef shape) {
   return at::randn(shape, at::detail::createCPUGenerator(seed), at::TensorOptions().dtype(at::kFloat));
 }
 
-Denoiser::Denoiser(const InferOptions& options) : options_(options) {
-  auto levels = unipc_levels(options.steps, options.shift);
-  action_plan_ = std::make_shared<const UniPcPlan>(levels);
-  video_plan_ = options.decouple_noise
-                    ? std::make_shared<const UniPcPlan>(decoupled_levels(levels, options.video_final_noise))
-                    : action_plan_;
+Denoiser::Denoiser(const InferOptions& options)
+    : options_(options),
+      action_levels_(shifted_levels(options.steps, options.shift)),
+      video_levels_(options.decouple_noise ? decoupled_levels(action_levels_, options.video_final_noise)
+                                           : action_levels_) {
+  if (options.sampler == DenoiseSampler::euler) return;
+  action_plan_ = std::make_shared<const UniPcPlan>(action_levels_);
+  video_plan_ = options.decouple_noise ? std::make_shared<const UniPcPlan>(video_levels_) : action_plan_;
 }
 
 std::vector<Denoised> Denoiser::run(DitInference& dit, std::span<const DenoiseRequest> requests,
@@ -74,8 +98,8 @@ std::vector<Denoised> Denoiser::run(DitInference& dit, std::span<const DenoiseRe
   for (const auto& request : requests) {
     TORCH_CHECK(request.episode->branches() == options_.branches(), "an episode of ", request.episode->branches(),
                 " branches; cfg_scale ", options_.cfg_scale, " wants ", options_.branches());
-    runs.push_back({UniPcSampler(video_plan_, request.video_noise.to(wide)),
-                    UniPcSampler(action_plan_, request.action_noise.to(wide)),
+    runs.push_back({Sampler(video_levels_, video_plan_, request.video_noise.to(wide)),
+                    Sampler(action_levels_, action_plan_, request.action_noise.to(wide)),
                     StepSkipRule(options_.skip),
                     request.states.to(dit.options()),
                     {},

@@ -10,6 +10,7 @@
 
 #include "model/wan/infer/dit_infer.h"
 #include "model/wan/infer/infer_options.h"
+#include "model/wan/infer/noise_levels.h"
 #include "model/wan/infer/unipc.h"
 
 namespace troupe::model {
@@ -63,11 +64,13 @@ class Denoiser {
   std::vector<Denoised> run(DitInference& dit, std::span<const DenoiseRequest> requests,
                             const DenoiseObserver& observer = {}) const;
 
-  const NoiseLevels& video_levels() const { return video_plan_->levels(); }
-  const NoiseLevels& action_levels() const { return action_plan_->levels(); }
+  const NoiseLevels& video_levels() const { return video_levels_; }
+  const NoiseLevels& action_levels() const { return action_levels_; }
 
  private:
   InferOptions options_;
+  NoiseLevels action_levels_, video_levels_;
+  /// null with Euler, which needs the levels alone
   std::shared_ptr<const UniPcPlan> video_plan_, action_plan_;
 };
 

@@ -1,15 +1,27 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
+#include "base/enum_names.h"
 #include "base/result.h"
 #include "model/wan/infer/step_skip.h"
 
 namespace troupe::model {
 
+/// How a sample goes from one noise level to the next.
+enum class DenoiseSampler : std::uint8_t {
+  /// of order 2 (unipc.h), as the released policies run
+  unipc,
+  /// of order 1 (euler.h)
+  euler,
+};
+constexpr auto enum_names(DenoiseSampler) { return std::array{"unipc", "euler"}; }
+
 /// How a policy call denoises (docs/inference.md#options). The defaults are the released behaviour but for step
 /// skipping, which is off.
 struct InferOptions {
+  DenoiseSampler sampler = DenoiseSampler::unipc;
   std::int64_t steps = 16;
   /// 1: no guidance, the unconditional branch is not run
   double cfg_scale = 5.0;

@@ -65,14 +65,6 @@ Result<EvaluationData> choose_data(const CheckpointPlace& place, const PolicySpe
   return out;
 }
 
-std::map<std::string, OpenLoopSubject::Option> described(const CheckpointEvaluationOptions& options) {
-  const PolicyOptions& p = options.policy;
-  return {{"steps", p.steps},           {"cfg_scale", p.cfg_scale},
-          {"noise_seed", p.noise_seed}, {"skip", p.skip},
-          {"dtype", p.dtype},           {"sign_gripper", p.sign_gripper},
-          {"windows", options.windows}, {"weights", std::string(enum_name(p.weights))}};
-}
-
 }  // namespace
 
 Result<CheckpointEvaluation> evaluate_checkpoint(const CheckpointPlace& place,
@@ -92,7 +84,8 @@ Result<CheckpointEvaluation> evaluate_checkpoint(const CheckpointPlace& place,
                            .subject = {.checkpoint = place.folder,
                                        .dataset = dataset->root(),
                                        .embodiment = policy->info().embodiment,
-                                       .options = described(options)}};
+                                       .options = described(options.policy)}};
+  out.subject.options["windows"] = options.windows;
   if (how.episodes.empty() && options.on_training_episodes) options.on_training_episodes();
   TROUPE_ASSIGN(out.result, run_open_loop(*policy, *dataset, chosen.data, how));
   TROUPE_TRY(write_file_durably(folder + "/eval.json", open_loop_json(out.result, out.subject)));

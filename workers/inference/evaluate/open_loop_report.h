@@ -1,21 +1,19 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
-#include <variant>
 
 #include "base/result.h"
 #include "workers/inference/evaluate/open_loop.h"
+#include "workers/inference/policy/policy_options.h"
 
 namespace troupe::workers {
 
 /// What was evaluated, for the report. Nothing of time or host goes in: equal evaluations give equal files.
 struct OpenLoopSubject {
-  using Option = std::variant<std::int64_t, std::uint64_t, double, bool, std::string>;
   std::string checkpoint, dataset, embodiment;
   /// How the policy ran: "steps" -> 16
-  std::map<std::string, Option> options;
+  std::map<std::string, OptionValue> options;
 };
 
 /// The text of eval.json (docs/evaluation.md). A mean of no value is null.

@@ -26,6 +26,12 @@ at::Tensor to_tensor(const std::vector<std::int64_t>& values) {
 
 Result<InferOptions> infer_options(const PolicySpec& spec, const PolicyOptions& options) {
   InferOptions infer;
+  const auto sampler = enum_value<DenoiseSampler>(options.sampler);
+  if (!sampler) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("the policy's sampler is '{}'; wanted unipc or euler", options.sampler)};
+  }
+  infer.sampler = *sampler;
   infer.steps = options.steps;
   infer.cfg_scale = options.cfg_scale;
   infer.noise_seed = options.noise_seed;

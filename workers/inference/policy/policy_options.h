@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <variant>
 
 #include "workers/checkpoint/weight_set.h"
 
@@ -11,6 +13,8 @@ namespace troupe::workers {
 struct PolicyOptions {
   /// Of a Troupe checkpoint; a DreamZero folder has one set.
   WeightSet weights = WeightSet::model;
+  /// "unipc" or "euler" (docs/inference.md#samplers).
+  std::string sampler = "unipc";
   /// Denoising steps.
   std::int64_t steps = 16;
   /// Classifier-free guidance of the video; 1: no guidance and no unconditional branch.
@@ -30,5 +34,10 @@ struct PolicyOptions {
   /// The last action value becomes 1 where positive, else -1, as RLinf sends it.
   bool sign_gripper = false;
 };
+
+/// A setting as a report writes it: a number, true or false, or text.
+using OptionValue = std::variant<std::int64_t, std::uint64_t, double, bool, std::string>;
+/// How a policy ran, for eval.json (docs/evaluation.md): what decides its actions, by name.
+std::map<std::string, OptionValue> described(const PolicyOptions& options);
 
 }  // namespace troupe::workers

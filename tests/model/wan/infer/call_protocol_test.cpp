@@ -76,7 +76,7 @@ TEST(StepSkipTest, NamesAreReadAndOthersRefused) {
 
 TEST(NoiseLevelsTest, LevelsFallAndTimestepsAreTruncated) {
   for (const std::int64_t steps : {1, 2, 5, 16, 50}) {
-    const auto levels = unipc_levels(steps, 5.0);
+    const auto levels = shifted_levels(steps, 5.0);
     ASSERT_EQ(levels.steps(), steps);
     EXPECT_EQ(levels.sigmas.back(), 0.0F);
     for (std::size_t i = 0; i < levels.timesteps.size(); ++i) {
@@ -89,7 +89,7 @@ TEST(NoiseLevelsTest, LevelsFallAndTimestepsAreTruncated) {
 TEST(UniPcTest, AStraightFlowEndsAtItsSampleForAnyNumberOfSteps) {
   const auto noise = seeded_noise(3, {2, 5}), sample = seeded_noise(4, {2, 5});
   for (const std::int64_t steps : {1, 2, 3, 7, 16}) {
-    UniPcSampler sampler(std::make_shared<const UniPcPlan>(unipc_levels(steps, 5.0)), noise);
+    UniPcSampler sampler(std::make_shared<const UniPcPlan>(shifted_levels(steps, 5.0)), noise);
     while (!sampler.done()) sampler.advance(noise - sample);
     // the first level is 0.9998, so the noise that is left there shifts the end by as much
     EXPECT_LE(testing::max_difference(sampler.sample(), sample), 2e-3) << steps << " steps";
@@ -98,7 +98,7 @@ TEST(UniPcTest, AStraightFlowEndsAtItsSampleForAnyNumberOfSteps) {
 
 TEST(UniPcTest, ASampleIsNeverChangedInPlace) {
   const auto noise = seeded_noise(3, {4}), copy = noise.clone();
-  UniPcSampler sampler(std::make_shared<const UniPcPlan>(unipc_levels(2, 5.0)), noise);
+  UniPcSampler sampler(std::make_shared<const UniPcPlan>(shifted_levels(2, 5.0)), noise);
   sampler.advance(at::ones({4}));
   EXPECT_TRUE(at::equal(noise, copy));
   sampler.advance(at::ones({4}));

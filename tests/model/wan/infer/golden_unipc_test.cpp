@@ -21,7 +21,7 @@ at::Tensor sigmas_of(const NoiseLevels& levels) { return at::tensor(levels.sigma
 at::Tensor timesteps_of(const NoiseLevels& levels) { return at::tensor(levels.timesteps); }
 
 std::shared_ptr<const UniPcPlan> plan_of(std::int64_t steps) {
-  return std::make_shared<const UniPcPlan>(unipc_levels(steps, kShift));
+  return std::make_shared<const UniPcPlan>(shifted_levels(steps, kShift));
 }
 
 /// The number at the end of a name such as "timesteps16".
@@ -61,13 +61,13 @@ TEST_P(GoldenUniPcTest, NoiseLevelsMatchTheReference) {
   for (const auto& [name, want] : out) {
     SCOPED_TRACE(name);
     if (const auto n = steps_in(name, "timesteps")) {
-      EXPECT_TRUE(at::equal(timesteps_of(unipc_levels(*n, kShift)), want));
+      EXPECT_TRUE(at::equal(timesteps_of(shifted_levels(*n, kShift)), want));
     } else if (const auto s = steps_in(name, "sigmas")) {
-      expect_near(sigmas_of(unipc_levels(*s, kShift)), want, kScalars, name);
+      expect_near(sigmas_of(shifted_levels(*s, kShift)), want, kScalars, name);
     } else if (const auto d = steps_in(name, "decoupled_timesteps")) {
-      EXPECT_TRUE(at::equal(timesteps_of(decoupled_levels(unipc_levels(*d, kShift), kFinalNoise)), want));
+      EXPECT_TRUE(at::equal(timesteps_of(decoupled_levels(shifted_levels(*d, kShift), kFinalNoise)), want));
     } else if (const auto e = steps_in(name, "decoupled_sigmas")) {
-      expect_near(sigmas_of(decoupled_levels(unipc_levels(*e, kShift), kFinalNoise)), want, kScalars, name);
+      expect_near(sigmas_of(decoupled_levels(shifted_levels(*e, kShift), kFinalNoise)), want, kScalars, name);
     } else {
       continue;
     }

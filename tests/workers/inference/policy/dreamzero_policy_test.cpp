@@ -170,6 +170,12 @@ TEST(DreamZeroPolicyTest, ThePromptAndTheImagesMatter) {
   EXPECT_GT(largest_difference(base, actions(*tiny_policy(), seen)), 1e-4F);
 }
 
+TEST(DreamZeroPolicyTest, TheSamplerDecidesTheActions) {
+  const Observation o = tiny_observation("a", 0, 1);
+  const std::vector<float> unipc = actions(*tiny_policy(), o);
+  EXPECT_GT(largest_difference(unipc, actions(*tiny_policy(tiny_spec(), {.sampler = "euler", .steps = 3}), o)), 1e-4F);
+}
+
 TEST(DreamZeroPolicyTest, OptionsAndModelsThatCannotRunAreRefused) {
   const auto refused = [](const PolicySpec& spec, const PolicyOptions& options) {
     DreamZeroPolicy::Parts parts;
@@ -180,6 +186,7 @@ TEST(DreamZeroPolicyTest, OptionsAndModelsThatCannotRunAreRefused) {
     return policy ? std::string("no error") : policy.error().message();
   };
   EXPECT_THAT(refused(tiny_spec(), {.skip = "9"}), HasSubstr("9"));
+  EXPECT_THAT(refused(tiny_spec(), {.sampler = "heun"}), HasSubstr("sampler is 'heun'; wanted unipc or euler"));
   EXPECT_THAT(refused(tiny_spec(), {.steps = 0}), HasSubstr("0"));
   PolicySpec spec = tiny_spec();
   spec.embodiment.prompt = "klingon";
