@@ -19,11 +19,13 @@ class _Task:
         self._env = env
         # as its own MT1 does: goals differ from episode to episode, by the seed, and are observed
         env._partially_observable = False
+        # what its step clips observations to is kept from before: it has no goal
+        env.__dict__.pop("sawyer_observation_space", None)
         env._freeze_rand_vec = False
         env._set_task_called = True
         env.seeded_rand_vec = True
         self.max_steps, env.max_path_length = env.max_path_length, NEVER
-        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self.observation_space, self.action_space = env.sawyer_observation_space, env.action_space
         self.dt, self.render_mode = env.dt, env.render_mode
         self.step, self.render, self.close = env.step, env.render, env.close
 
