@@ -23,6 +23,8 @@ struct BridgeConfig {
   std::int64_t workers = 1;
   /// Read by workers/bridge.
   std::string bind;
+  /// Read by workers/bridge.
+  bool shared_memory = true;
 
   template <class V>
   static void describe(V& v) {
@@ -40,6 +42,9 @@ struct BridgeConfig {
     v.field("bind", &BridgeConfig::bind,
             "ipc://PATH or tcp://127.0.0.1:PORT, where workers that you start find the simulator; empty: an address "
             "that only its own know");
+    v.field("shared_memory", &BridgeConfig::shared_memory,
+            "observations and actions of workers on this machine go through memory; false: in messages, as those of "
+            "others");
   }
 };
 

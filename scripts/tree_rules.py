@@ -24,7 +24,7 @@ SUBFOLDER_EDGES = {
     "placement": "",
     "device": "",
     "kernels": "",
-    "comm/bridge": "comm/control comm/serve",
+    "comm/bridge": "comm/channel comm/control comm/serve",
     "comm/channel": "comm/control",
     "comm/collective": "",
     "comm/control": "comm/front",

@@ -27,6 +27,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "comm/bridge/bridge_address.h"
+#include "comm/bridge/message_fields.h"
 #include "comm/bridge/session_table.h"
 #include "comm/control/zmq_handles.h"
 
@@ -49,24 +50,6 @@ std::string host_id() {
   struct stat space {};
   if (!boot || ::stat("/proc/self/ns/pid", &space) != 0) return {};
   return fmt::format("{}/{}", boot->substr(0, boot->find('\n')), space.st_ino);
-}
-
-std::string text(const WireMap& map, std::string_view name) {
-  const WireValue* value = find(map, name);
-  const std::string* found = value == nullptr ? nullptr : value->as<std::string>();
-  return found == nullptr ? std::string() : *found;
-}
-
-std::int64_t whole(const WireMap& map, std::string_view name) {
-  const WireValue* value = find(map, name);
-  const std::int64_t* found = value == nullptr ? nullptr : value->as<std::int64_t>();
-  return found == nullptr ? 0 : *found;
-}
-
-bool flag(const WireMap& map, std::string_view name) {
-  const WireValue* value = find(map, name);
-  const bool* found = value == nullptr ? nullptr : value->as<bool>();
-  return found != nullptr && *found;
 }
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -124,8 +107,11 @@ class RouterHub final : public BridgeHub {
 
 class RouterHub::Lease final : public BridgeLease {
  public:
-  Lease(RouterHub& hub, std::int64_t number, std::string worker)
-      : hub_(hub), number_(number), worker_(std::move(worker)) {}
+  Lease(RouterHub& hub, std::int64_t number)
+      : hub_(hub),
+        number_(number),
+        worker_(hub.table_.lease(number).worker),
+        sharing_pid_(hub.table_.lease(number).sharing_pid) {}
   ~Lease() override {
     const std::lock_guard lock(hub_.mutex_);
     hub_.table_.release(number_);
@@ -137,12 +123,28 @@ class RouterHub::Lease final : public BridgeLease {
     return hub_.ask(number_, type, std::move(body), patience, making);
   }
   const std::string& worker() const override { return worker_; }
+  Result<Arena> share(std::int64_t bytes, WireArray arrays, std::chrono::milliseconds patience) override;
 
  private:
   RouterHub& hub_;
   const std::int64_t number_;
   const std::string worker_;
+  const std::int64_t sharing_pid_;
 };
+
+Result<Arena> RouterHub::Lease::share(std::int64_t bytes, WireArray arrays, std::chrono::milliseconds patience) {
+  if (sharing_pid_ == 0)
+    return Error{Errc::failed_precondition, fmt::format("worker {} is not on this machine", worker_)};
+  std::int64_t nonce = 0;
+  random_bytes(&nonce, sizeof nonce);
+  TROUPE_ASSIGN(const WireMap answer,
+                call("SHARE", {{"bytes", bytes}, {"nonce", nonce}, {"arrays", std::move(arrays)}}, patience, {}));
+  TROUPE_ASSIGN(Arena arena, Arena::attach_to(sharing_pid_, whole(answer, "fd"), static_cast<std::size_t>(bytes)));
+  // another memfd of this size, of a process that has the number now, is not what the worker writes to
+  if (std::memcmp(arena.bytes().data(), &nonce, sizeof nonce) != 0)
+    return Error{Errc::failed_precondition, fmt::format("worker {} shares memory that is not its own", worker_)};
+  return arena;
+}
 
 RouterHub::~RouterHub() {
   {
@@ -209,8 +211,7 @@ Result<std::unique_ptr<BridgeLease>> RouterHub::lease(std::int64_t rows, std::ch
       return Error{Errc::deadline_exceeded, fmt::format("no worker came within {:.1f} s{}", seconds(patience),
                                                         outage_ ? ": " + outage_->message() : std::string())};
     }
-    const std::int64_t number = table_.lease();
-    lease = std::make_unique<Lease>(*this, number, table_.lease(number).worker);
+    lease = std::make_unique<Lease>(*this, table_.lease());
   }
   TROUPE_TRY(lease->call("LEASE", {{"rows", rows}}, {}, rows * patience));
   return std::unique_ptr<BridgeLease>(std::move(lease));
@@ -412,7 +413,8 @@ void RouterHub::take_hello(const std::string& peer, const BridgeMessage& message
                                           .env = text(message.body, "env"),
                                           .options = text(message.body, "options"),
                                           .spec = text(message.body, "spec"),
-                                          .pid = whole(message.body, "pid")},
+                                          .pid = whole(message.body, "pid"),
+                                          .has_shm = lists(message.body, "features", "shm")},
                                 .process = {},
                                 .heard = Clock::now()};
   const BridgeHello& hello = session.hello;

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "comm/bridge/bridge_message.h"
+#include "comm/channel/arena.h"
 
 namespace troupe::comm {
 
@@ -21,6 +22,8 @@ struct BridgeHello {
   /// Its environment, the keyword arguments of it as JSON, and what it observes and takes as JSON.
   std::string env, options, spec;
   std::int64_t pid = 0;
+  /// It can share memory with a hub that sees its process.
+  bool has_shm = false;
 };
 
 struct BridgeHubOptions {
@@ -55,6 +58,10 @@ class BridgeLease {
                                std::chrono::milliseconds making = {}) = 0;
   /// Of the worker, for messages.
   virtual const std::string& worker() const = 0;
+  /// Memory of `bytes` that the worker makes for this lease and shares, with `arrays` [[name, dtype, shape, offset]] in
+  /// it; its first 8 bytes are the hub's. Valid as long as the Arena, also when the worker has ended. Errors:
+  /// failed_precondition (a worker elsewhere, or one that cannot); those of call() and Arena::attach_to.
+  virtual Result<Arena> share(std::int64_t bytes, WireArray arrays, std::chrono::milliseconds patience) = 0;
 };
 
 /// The runtime's side of the bridge to simulators in other processes (docs/bridge.md): one ZeroMQ ROUTER to which

@@ -46,8 +46,11 @@ void SessionTable::end(std::int64_t session, const Error& why) {
 std::int64_t SessionTable::lease() {
   const auto idlest = std::min_element(sessions_.begin(), sessions_.end(),
                                        [](const auto& a, const auto& b) { return a.second.leases < b.second.leases; });
-  ++idlest->second.leases;
-  leases_[++last_lease_] = {.session = idlest->first, .worker = idlest->second.hello.name};
+  Session& session = idlest->second;
+  ++session.leases;
+  const bool shares = session.hello.has_shm && session.process.is_open();
+  leases_[++last_lease_] = {
+      .session = idlest->first, .worker = session.hello.name, .sharing_pid = shares ? session.hello.pid : 0};
   return last_lease_;
 }
 

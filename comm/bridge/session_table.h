@@ -39,6 +39,8 @@ class SessionTable {
   struct Lease {
     std::int64_t session = 0;
     std::string worker;
+    /// Of a worker that shares memory; else 0.
+    std::int64_t sharing_pid = 0;
     std::optional<Error> gone = {};
   };
   /// A question whose asker waits for `answered`.

@@ -7,6 +7,7 @@ import numpy as np
 from . import adapters
 from .fields import Actions, fields_of, number
 from .said import Said, one_line, what_failed
+from .shared import Shared
 
 SUCCESS_KEYS = ("is_success", "success")
 # settings of Troupe's own among env.options; all others are the environment's keyword arguments
@@ -112,6 +113,9 @@ class Rows:
         self.envs = []
         # per row, of the episode: None, no step yet; else whether info has told success
         self._told = [None] * count
+        self._shared = None
+        # where the arrays of the question at hand lie; None: in messages
+        self._arrays = None
         try:
             while len(self.envs) < count:
                 self.envs.append(kind.take())
@@ -144,10 +148,13 @@ class Rows:
                           for field in self.kind.fields}, "errors": errors}
         return {**answer, "alive": alive} if self.kind.agents > 1 else answer
 
-    def _lose(self, row, error, errors):
+    def _lose(self, row, error, errors, arrays):
+        """`arrays`: what the answer has of the row, which is zero."""
         env, self.envs[row] = self.envs[row], None
         errors.append([row, what_failed(error)])
         self._told[row] = None
+        for array in arrays:
+            array[...] = 0
         try:
             if env is not None and hasattr(env, "close"):
                 env.close()
@@ -204,6 +211,8 @@ class Rows:
         return np.ascontiguousarray(picture[down][:, right, :3])
 
     def close(self):
+        if self._shared is not None:
+            self._shared.close()
         for env in self.envs:
             try:
                 if env is not None and hasattr(env, "close"):

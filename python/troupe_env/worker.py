@@ -10,7 +10,7 @@ from . import wire
 from .host import FAILURES, Rows
 from .said import Said, one_line, what_failed
 
-FEATURES = ["render"]
+FEATURES = ["render", "shm"]
 BEAT_SECONDS = 1.0
 HUB_SILENCE_SECONDS = 10.0
 # that a worker which a simulator started looks for it
@@ -176,13 +176,16 @@ class Worker:
         try:
             if kind == "STEP":
                 rows = self._leases[body["lease"]]
-                return "RESULT", rows.step(body["rows"], body["actions"])
+                return "RESULT", rows.step(*rows.asked(body, "actions"))
             if kind == "RESET":
                 rows = self._leases[body["lease"]]
-                return "RESULT", rows.reset(body["rows"], body["seeds"])
+                return "RESULT", rows.reset(*rows.asked(body, "seeds"))
             if kind == "LEASE":
                 self._leases[body["lease"]] = Rows(self._kind, body["rows"])
                 return "LEASED", {}
+            if kind == "SHARE":
+                rows = self._leases[body["lease"]]
+                return "RESULT", {"fd": rows.share(body["bytes"], body["nonce"], body["arrays"])}
             if kind == "RELEASE":
                 rows = self._leases.pop(body["lease"], None)
                 if rows is not None:

@@ -3,6 +3,7 @@ import contextlib
 import ctypes
 import io
 import json
+import mmap
 import os
 import pathlib
 import subprocess
@@ -22,6 +23,7 @@ from troupe_env import wire, worker  # noqa: E402
 from troupe_env.fields import Actions, fields_of  # noqa: E402
 from troupe_env.host import Kind, Rows, read_options  # noqa: E402
 from troupe_env.said import Said  # noqa: E402
+from troupe_env.shared import Disagreement  # noqa: E402
 from troupe_env.spaces import Box, Dict, Discrete  # noqa: E402
 
 
@@ -198,6 +200,71 @@ class RowsTest(unittest.TestCase):
                          ({"a": 1.5, "b": "word", "c": [1]}, {"obs_dtype": "f64"}))
         with self.assertRaisesRegex(Said, "wanted f32 or f64"):
             read_options('{"obs_dtype": "f16"}')
+
+
+def offered(rows, change=lambda arrays: None):
+    """Arrays as a simulator lays them out for `rows`, and the bytes that they want."""
+    arrays, end = [], 64
+    for name, dtype, shape in (("rows", "<i4", []), ("seeds", "<u8", []), ("actions", "<f4", [1]), ("reward", "<f8", []),
+                               ("terminated", "|u1", []), ("truncated", "|u1", []), ("success", "|u1", []),
+                               ("info", "<f8", [1]), ("obs.state", "<f4", [2])):
+        shape = [rows, *shape]
+        arrays.append([name, dtype, shape, end])
+        end += -(-int(np.prod(shape)) * np.dtype(dtype).itemsize // 64) * 64
+    change(arrays)
+    return end, arrays
+
+
+class SharedTest(unittest.TestCase):
+    def test_rows_in_memory_do_what_rows_in_messages_do(self):
+        apart, shared = (Rows(Kind("python:toy_envs:Line", "{}"), 3) for _ in range(2))
+        size, arrays = offered(3)
+        fd = shared.share(size, 77, arrays)
+        with open(f"/proc/self/fd/{fd}", "r+b") as file, mmap.mmap(file.fileno(), size) as memory:
+            self.assertEqual(int.from_bytes(memory[:8], "little"), 77)
+            view = {name: np.ndarray(shape, dtype, memory, at) for name, dtype, shape, at in arrays}
+            rows, seeds = np.array([2, 0], np.int32), np.array([8, 9], np.uint64)
+            view["rows"][:2], view["seeds"][:2] = rows, seeds
+            begun = apart.reset(rows, seeds)
+            self.assertEqual(shared.reset(*shared.asked({"count": 2}, "seeds")), {"count": 2, "errors": []})
+            np.testing.assert_array_equal(view["obs.state"][:2], begun["obs"]["state"])
+            for action in ([[0.5], [-0.5]], [[0.1], [0.2]]):
+                view["actions"][:2] = action
+                stepped = apart.step(rows, np.array(action, np.float32))
+                shared.step(*shared.asked({"count": 2}, "actions"))
+                np.testing.assert_array_equal(view["obs.state"][:2], stepped["obs"]["state"])
+                for name in ("reward", "terminated", "truncated", "success", "info"):
+                    np.testing.assert_array_equal(view[name][:2], stepped[name])
+            view["rows"][:1] = 1  # never begun
+            lost = shared.step(*shared.asked({"count": 1}, "actions"))
+            self.assertEqual([row for row, _ in lost["errors"]], [1])
+            self.assertFalse(view["obs.state"][0].any() or view["reward"][0])
+            for count in (-1, 4):
+                with self.assertRaisesRegex(ValueError, "of 3"):
+                    shared.asked({"count": count}, "actions")
+            self.assertIn("reward", shared.step(*shared.asked({"rows": rows, "actions": np.zeros((2, 1), "f4")}, "actions")),
+                          "a simulator that could not map it asks in messages")
+            del view
+        apart.close()
+        shared.close()
+        with self.assertRaises(OSError):
+            os.fstat(fd)
+
+    def test_arrays_that_are_not_its_own_or_leave_the_memory_are_refused(self):
+        def at(index, place, value):
+            return lambda arrays: arrays[index].__setitem__(place, value)
+
+        rows = Rows(Kind("python:toy_envs:Line", "{}"), 3)
+        before = os.listdir("/proc/self/fd")
+        for change, why in ((at(8, 3, 1 << 40), "obs.state at byte"), (at(0, 3, -64), "rows at byte"),
+                            (at(0, 3, 0), "in one place"), (at(1, 3, 64), "in one place"), (at(3, 3, 257), "reward at"),
+                            (at(2, 2, [3, 2]), r"an array actions <f4 \[3, 2\]"), (at(8, 1, "<f8"), "an array obs.state"),
+                            (at(8, 0, "obs.other"), "an array obs.other"), (lambda arrays: arrays.pop(), "no array obs"),
+                            (lambda arrays: arrays.append(arrays[0]), "an array rows")):
+            with self.assertRaisesRegex(Disagreement, why):
+                rows.share(offered(3)[0], 1, offered(3, change)[1])
+        self.assertEqual(os.listdir("/proc/self/fd"), before)
+        self.assertIn("obs", rows.reset(np.arange(1), np.zeros(1, np.uint64)))  # messages still carry them
 
 
 class BeatsTest(unittest.TestCase):

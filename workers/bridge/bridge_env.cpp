@@ -1,11 +1,9 @@
 #include "workers/bridge/bridge_env.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "env/make_allowance.h"
@@ -19,8 +17,7 @@ using comm::WireArray;
 using comm::WireMap;
 using comm::WireValue;
 
-Error broken(const std::string& what) { return {Errc::data_loss, "the worker's answer " + what}; }
-
+/// What the numbers of `bytes` are, each read once: a worker that fails may still write to shared memory.
 template <class T>
 NdArray array_of(const char* dtype, std::vector<std::int64_t> shape, std::span<const T> values) {
   NdArray array{.dtype = dtype, .shape = std::move(shape), .data = {}};
@@ -68,22 +65,22 @@ NdArray rows_of(std::span<const std::int64_t> lanes) {
 }  // namespace
 
 BridgeEnv::BridgeEnv(std::shared_ptr<WorkerPool> pool, std::unique_ptr<comm::BridgeLease> lease, const EnvSpec& spec,
-                     std::int64_t lanes, std::chrono::milliseconds step_timeout)
+                     std::int64_t lanes, Options options)
     : pool_(std::move(pool)),
       lease_(std::move(lease)),
       spec_(spec),
       lanes_(lanes),
-      patience_(step_timeout / 2),
+      patience_(options.step_timeout / 2),
+      arrays_(*lease_, spec, lanes, options.shares_memory, patience_),
       is_made_(static_cast<std::size_t>(lanes), 0) {}
 
 Result<void> BridgeEnv::reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
                               std::span<const StepSlot> out) {
   const auto makes = std::count_if(lanes.begin(), lanes.end(),
                                    [&](std::int64_t lane) { return is_made_[static_cast<std::size_t>(lane)] == 0; });
-  const auto count = static_cast<std::int64_t>(lanes.size());
-  TROUPE_ASSIGN(const WireMap answer,
-                lease_->call("RESET", {{"rows", rows_of(lanes)}, {"seeds", array_of("<u8", {count}, seeds)}}, patience_,
-                             makes * kMakeAllowance));
+  WireMap question = arrays_.question(lanes);
+  arrays_.add(question, LeaseArrays::seeds, std::as_bytes(seeds));
+  TROUPE_ASSIGN(const WireMap answer, lease_->call("RESET", std::move(question), patience_, makes * kMakeAllowance));
   for (const std::int64_t lane : lanes) is_made_[static_cast<std::size_t>(lane)] = 1;
   return read_observations(answer, lanes, out);
 }
@@ -116,9 +113,6 @@ Result<void> BridgeEnv::step(std::span<const std::int64_t> lanes, std::span<cons
 
 Result<void> BridgeEnv::read_observations(const WireMap& answer, std::span<const std::int64_t> lanes,
                                           std::span<const StepSlot> out) {
-  const WireValue* all = find(answer, "obs");
-  const WireMap* fields = all == nullptr ? nullptr : all->as<WireMap>();
-  if (fields == nullptr) return broken("has no obs, a map");
   const auto count = static_cast<std::int64_t>(lanes.size());
   for (std::size_t f = 0; f < spec_.observation.size(); ++f) {
     const EnvField& field = spec_.observation[f];
@@ -126,7 +120,7 @@ Result<void> BridgeEnv::read_observations(const WireMap& answer, std::span<const
                   array_in(*fields, field.name, numpy_name(field.dtype), batched(count, spec_.agents, field.shape)));
     const auto bytes = static_cast<std::size_t>(spec_.agents * field.bytes());
     for (std::size_t i = 0; i < out.size(); ++i) {
-      if (!out[i].observation.empty()) std::memcpy(out[i].observation[f], array->data.data() + i * bytes, bytes);
+      if (!out[i].observation.empty()) std::memcpy(out[i].observation[f], values.data() + i * bytes, bytes);
     }
   }
   if (spec_.agents > 1) {
@@ -136,14 +130,14 @@ Result<void> BridgeEnv::read_observations(const WireMap& answer, std::span<const
   }
   const WireValue* errors = find(answer, "errors");
   const WireArray* list = errors == nullptr ? nullptr : errors->as<WireArray>();
-  if (list == nullptr) return broken("has no errors, a list");
+  if (list == nullptr) return broken_answer("has no errors, a list");
   for (const WireValue& one : *list) {
     const WireArray* pair = one.as<WireArray>();
     const auto* lane = pair == nullptr || pair->size() != 2 ? nullptr : (*pair)[0].as<std::int64_t>();
     const auto* why = lane == nullptr ? nullptr : (*pair)[1].as<std::string>();
-    if (why == nullptr) return broken("has an error that is no [row, text]");
+    if (why == nullptr) return broken_answer("has an error that is no [row, text]");
     const auto at = std::find(lanes.begin(), lanes.end(), *lane);
-    if (at == lanes.end()) return broken(fmt::format("has an error of row {}, which was not asked", *lane));
+    if (at == lanes.end()) return broken_answer(fmt::format("has an error of row {}, which was not asked", *lane));
     is_made_[static_cast<std::size_t>(*lane)] = 0;
     *out[static_cast<std::size_t>(at - lanes.begin())].failure =
         Error{Errc::internal, fmt::format("worker {}: {}", lease_->worker(), *why)};
@@ -156,8 +150,12 @@ Result<void> BridgeEnv::render(std::int64_t lane, const std::string& camera, Ren
     return Error{Errc::not_found, fmt::format("{} has no camera '{}'", spec_.id, camera)};
   TROUPE_ASSIGN(const WireMap answer,
                 lease_->call("RENDER", {{"row", lane}, {"width", out.width}, {"height", out.height}}, patience_));
-  TROUPE_ASSIGN(const auto rgb, numbers_in<std::uint8_t>(answer, "rgb", "|u1", {out.height, out.width, 3}));
-  std::copy(rgb.begin(), rgb.end(), out.rgb.begin());
+  const WireValue* value = find(answer, "rgb");
+  const NdArray* rgb = value == nullptr ? nullptr : value->as<NdArray>();
+  if (rgb == nullptr || rgb->dtype != "|u1" || rgb->shape != std::vector<std::int64_t>{out.height, out.width, 3})
+    return broken_answer(fmt::format("has {} as 'rgb'; wanted an array |u1 [{}, {}, 3]",
+                                     value == nullptr ? "nothing" : describe(*value), out.height, out.width));
+  std::memcpy(out.rgb.data(), rgb->data.data(), rgb->data.size());
   return {};
 }
 

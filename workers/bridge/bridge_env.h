@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "env/batch_env.h"
+#include "workers/bridge/lease_arrays.h"
 #include "workers/bridge/worker_pool.h"
 
 namespace troupe::workers {
@@ -14,8 +15,13 @@ namespace troupe::workers {
 /// first one of, or that failed.
 class BridgeEnv final : public BatchEnv {
  public:
+  struct Options {
+    std::chrono::milliseconds step_timeout{};
+    /// Arrays go through memory where the worker is on this machine (LeaseArrays).
+    bool shares_memory = true;
+  };
   BridgeEnv(std::shared_ptr<WorkerPool> pool, std::unique_ptr<comm::BridgeLease> lease, const EnvSpec& spec,
-            std::int64_t lanes, std::chrono::milliseconds step_timeout);
+            std::int64_t lanes, Options options);
 
   const EnvSpec& spec() const noexcept override { return spec_; }
   std::int64_t lanes() const noexcept override { return lanes_; }
@@ -35,6 +41,7 @@ class BridgeEnv final : public BatchEnv {
   const EnvSpec& spec_;
   const std::int64_t lanes_;
   const std::chrono::milliseconds patience_;
+  LeaseArrays arrays_;
   std::vector<char> is_made_;  // by lane: it has been reset, and has not failed since
 };
 

@@ -42,7 +42,8 @@ class BridgeFactory final : public EnvFactory {
     TROUPE_ASSIGN(auto pool, workers());
     TROUPE_ASSIGN(auto lease, pool->hub().lease(lanes, kMakeAllowance + step_timeout_ / 2));
     return std::unique_ptr<BatchEnv>(
-        std::make_unique<BridgeEnv>(std::move(pool), std::move(lease), setup_.spec, lanes, step_timeout_));
+        std::make_unique<BridgeEnv>(std::move(pool), std::move(lease), setup_.spec, lanes,
+                                    BridgeEnv::Options{step_timeout_, setup_.bridge.shared_memory}));
   }
 
  private:

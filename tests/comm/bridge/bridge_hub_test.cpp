@@ -1,20 +1,25 @@
 // The hub with workers that say what the test tells them to.
 #include "comm/bridge/bridge_hub.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <condition_variable>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <mutex>
+#include <random>
 #include <set>
 #include <thread>
 
+#include "comm/serve/msgpack_numpy.h"
 #include "tests/comm/bridge/scripted_worker.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/visible.h"
@@ -30,6 +35,16 @@ constexpr auto kPatience = 20'000ms;
 std::string text(const BridgeMessage& message, const char* name) {
   const WireValue* value = find(message.body, name);
   return value != nullptr && value->as<std::string>() ? *value->as<std::string>() : "";
+}
+
+/// Of this machine and its process ids, as a worker says it.
+std::string host_id() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  char space[64] = {};
+  EXPECT_GT(::readlink("/proc/self/ns/pid", space, sizeof space - 1), 0);
+  const std::string inode = std::string(space).substr(5);  // "pid:[4026531836]"
+  return boot + "/" + inode.substr(0, inode.size() - 1);
 }
 
 class BridgeHubTest : public ::testing::Test {
@@ -202,17 +217,12 @@ TEST_F(BridgeHubTest, AnAnswerInAnotherWorkersNameIsNoAnswer) {
 TEST_F(BridgeHubTest, AProcessThatEndsInAStepIsKnownAtOnce) {
   start({.why_ended = [](const std::string& name) { return name + " was tired"; }});
   const std::string endpoint = hub_->endpoint();
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   pid_t child = 0;
   char program[] = "sleep", seconds[] = "600";
   char* const words[] = {program, seconds, nullptr};
   ASSERT_EQ(::posix_spawnp(&child, program, nullptr, nullptr, words, environ), 0);
-  char space[64] = {};
-  ASSERT_GT(::readlink("/proc/self/ns/pid", space, sizeof space - 1), 0);
-  const std::string inode = std::string(space).substr(5);  // "pid:[4026531836]"
   ScriptedWorker worker(endpoint);
-  worker.hello(WireMap{{"name", "w0"}, {"pid", child}, {"host", boot + "/" + inode.substr(0, inode.size() - 1)}});
+  worker.hello(WireMap{{"name", "w0"}, {"pid", child}, {"host", host_id()}});
   const auto lease = this->lease(worker);
   auto asked = std::async(std::launch::async, [&] { return lease->call("STEP", {}, kPatience); });
   worker.hear("STEP");
@@ -267,6 +277,61 @@ TEST_F(BridgeHubTest, APatienceBeginsWhenTheWorkerHasMadeWhatItWasAskedForBefore
   EXPECT_TRUE(making.get());
 }
 
+/// What a worker that shares memory makes; `seals` keep others from being killed by a shorter file.
+base::FileDescriptor memory_of(std::size_t bytes, const BridgeMessage& question,
+                               int seals = F_SEAL_SHRINK | F_SEAL_GROW) {
+  base::FileDescriptor file(::memfd_create("worker", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+  const std::int64_t nonce = *find(question.body, "nonce")->as<std::int64_t>();
+  EXPECT_EQ(::pwrite(file.get(), &nonce, sizeof nonce, 0), static_cast<ssize_t>(sizeof nonce));
+  EXPECT_EQ(::fcntl(file.get(), F_ADD_SEALS, seals), 0);
+  return file;
+}
+
+TEST_F(BridgeHubTest, MemoryOfAWorkerIsMappedWhenItIsSealedAndHoldsTheHubsNumber) {
+  start();
+  ScriptedWorker worker(hub_->endpoint());
+  worker.hello(WireMap{{"name", "w0"}, {"pid", ::getpid()}, {"host", host_id()}, {"features", WireArray{"shm"}}});
+  const auto lease = this->lease(worker);
+  const auto share = [&](const std::function<base::FileDescriptor(const BridgeMessage&)>& make) {
+    auto asked = std::async(std::launch::async, [&] { return lease->share(4096, {}, kPatience); });
+    const BridgeMessage question = worker.hear("SHARE");
+    EXPECT_EQ(*find(question.body, "bytes"), WireValue(4096));
+    const base::FileDescriptor file = make(question);
+    worker.answer(question, "RESULT", {{"fd", file.get()}});
+    return asked.get();
+  };
+  const auto memory = share([](const BridgeMessage& question) { return memory_of(4096, question); });
+  ASSERT_TRUE(memory) << memory.error().message();
+  EXPECT_EQ(memory->bytes().size(), 4096u);
+  const auto why = [&](const auto& make) { return share(make).error().message(); };
+  EXPECT_THAT(why([](const BridgeMessage& question) { return memory_of(4096, question, F_SEAL_GROW); }),
+              HasSubstr("not a sealed memfd"));
+  EXPECT_THAT(why([](const BridgeMessage& question) { return memory_of(8192, question); }),
+              HasSubstr("holds 8192 bytes"));
+  EXPECT_THAT(why([](BridgeMessage question) {
+                question.body = {{"nonce", 1}};
+                return memory_of(4096, question);
+              }),
+              HasSubstr("memory that is not its own"));
+  EXPECT_THAT(why([](const BridgeMessage&) { return base::FileDescriptor(); }), HasSubstr("cannot be opened"));
+  auto asked = std::async(std::launch::async, [&] { return lease->call("STEP", {}, kPatience); });
+  worker.answer(worker.hear("STEP"), "RESULT");
+  EXPECT_TRUE(asked.get()) << "the lease goes on with messages";
+}
+
+TEST_F(BridgeHubTest, NoMemoryIsAskedOfAWorkerElsewhereOrThatCannot) {
+  start();
+  for (const WireMap& rest :
+       {WireMap{{"host", host_id()}}, WireMap{{"host", "moon/1"}, {"features", WireArray{"shm"}}}}) {
+    ScriptedWorker worker(hub_->endpoint());
+    WireMap hello = rest;
+    hello.insert(hello.end(), {{"name", "w0"}, {"pid", ::getpid()}});
+    worker.hello(std::move(hello));
+    EXPECT_EQ(lease(worker)->share(4096, {}, kPatience).error().code(), Errc::failed_precondition);
+  }
+}
+
 TEST_F(BridgeHubTest, AFarewellGivesLeasesBackAndTheHubsEndIsTold) {
   start();
   ScriptedWorker first(hub_->endpoint()), second(hub_->endpoint());
@@ -305,6 +370,55 @@ TEST_F(BridgeHubTest, GarbageIsCountedAndHoldsUpNobody) {
   worker.answer(worker.hear("STEP"), "RESULT");
   EXPECT_TRUE(asked.get());
   EXPECT_EQ(stranger.hello("w1").type, "REJECT");  // the first answer to what could not be read
+}
+
+TEST_F(BridgeHubTest, MessagesThatAreNearlyRightEndNeitherHubNorOtherWorkers) {
+  start({.accept = [](const BridgeHello&) -> Result<void> { return invalid_argument("no more of them"); }});
+  const std::vector<BridgeMessage> good{
+      {.type = "HELLO", .body = {{"name", "w"}, {"pid", 7}, {"host", host_id()}, {"features", WireArray{"shm", 3}}}},
+      {.type = "RESULT",
+       .session = 1,
+       .request = 1,
+       .body = {{"obs", NdArray{.dtype = "<f4", .shape = {1}, .data = WireBytes(4)}}}},
+      {.type = "ERR", .session = 1, .request = 1, .body = {{"text", "x"}, {"fatal", true}}},
+      {.type = "PING", .session = 1, .body = {{"progress", 1}}}};
+  std::mt19937 draw(7);
+  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(draw); };
+  ScriptedWorker stranger(hub_->endpoint());
+  for (int i = 0; i < 3000; ++i) {
+    const std::vector<std::byte> bytes = encode_bridge_message(good[below(good.size())]);
+    std::string frame(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    for (std::size_t change = 1 + below(3); change > 0; --change) {
+      const std::size_t at = below(frame.size());
+      if (below(4) == 0)
+        frame.resize(at + 1);
+      else
+        frame[at] = static_cast<char>(below(256));
+    }
+    stranger.send({kBridgeMagic, frame});
+    if (i % 100 != 99) continue;
+    // what was answered is taken, so that nobody waits for room
+    stranger.say(BridgeMessage{.type = "HELLO", .body = {{"name", "last"}}});
+    while (text(stranger.hear("REJECT"), "reason") != "no more of them") {
+    }
+  }
+  EXPECT_GT(hub_->stats().malformed, 0);
+  EXPECT_EQ(hub_->stats().workers, 0);
+}
+
+TEST_F(BridgeHubTest, AWorkerOfALaterMinorVersionIsServed) {
+  start();
+  ScriptedWorker worker(hub_->endpoint());
+  const WireMap hello{{"v", WireArray{1, 1}},
+                      {"t", "HELLO"},
+                      {"s", 0},
+                      {"q", 0},
+                      {"b", WireMap{{"name", "w0"}, {"colour", "blue"}}},
+                      {"new", 1}};
+  const auto bytes = encode_wire_tree(hello, ArrayForm::openpi);
+  worker.send({kBridgeMagic, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
+  EXPECT_EQ(worker.hear().type, "WELCOME");
+  EXPECT_EQ(lease(worker)->worker(), "w0");
 }
 
 TEST_F(BridgeHubTest, WorkersThatJoinAndLeaveShareLeasesOnceEach) {

@@ -6,11 +6,17 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "env/env_pool.h"
+#include "env/single_env.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/visible.h"
 #include "workers/bridge/bridge_factory.h"
@@ -82,6 +88,15 @@ class BridgePool {
   }
   std::vector<int> lost() const {
     return rows([](const BlockView& view) { return view.lost(); });
+  }
+  /// All bytes of all blocks.
+  std::vector<std::vector<std::byte>> memory() const {
+    std::vector<std::vector<std::byte>> all;
+    for (const auto& block : blocks_) {
+      const auto size = static_cast<std::size_t>(block.view().layout->bytes);
+      all.emplace_back(block.view().memory, block.view().memory + size);
+    }
+    return all;
   }
   std::vector<float> rewards() const {
     std::vector<float> all;
@@ -204,6 +219,67 @@ TEST(BridgeEnvTest, TheSameSeedsGiveTheSameBitsOverAnyNumberOfWorkers) {
     shared.step(0.3F);
   }
   EXPECT_EQ(alone->counters().lost + shared->counters().lost, 0);
+}
+
+/// Memory of workers that this process has mapped.
+std::ptrdiff_t shared_memories() {
+  std::ifstream maps("/proc/self/maps");
+  std::ptrdiff_t count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find("/memfd:troupe:lease") != std::string::npos;
+  return count;
+}
+
+std::ptrdiff_t files_in(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+}
+
+TEST(BridgeEnvTest, MemoryAndMessagesGiveTheSameBlocks) {
+  EnvOptions apart = in_tests();
+  apart.bridge.shared_memory = false;
+  const char* const id = "python:toy_envs:Everything";
+  BridgePool messages(factory_of(id, apart), {.num_envs = 3, .seed = 3});
+  EXPECT_EQ(shared_memories(), 0);
+  BridgePool memory(factory_of(id, in_tests()), {.num_envs = 3, .seed = 3});
+  EXPECT_EQ(shared_memories(), 1);
+  messages.reset();
+  memory.reset();
+  for (int step = 0; step < 7; ++step) {
+    EXPECT_EQ(messages.memory(), memory.memory()) << step;
+    messages.step(static_cast<float>(step % 4));
+    memory.step(static_cast<float>(step % 4));
+  }
+  EXPECT_EQ(messages->counters().resets, memory->counters().resets);
+}
+
+TEST(BridgeEnvTest, AKilledWorkerLeavesNoMemoryBehind) {
+  const ScratchFolder folder;
+  const std::string once = folder / "once";
+  std::ofstream(once).put('x');
+  const auto files = files_in("/dev/shm");
+  {
+    BridgePool pool(factory_of(kLine, in_tests({{"fault", "kill"}, {"once", once}})), {.num_envs = 2});
+    pool.reset();
+    for (int step = 0; step < 5; ++step) pool.step(0);
+    EXPECT_FALSE(std::filesystem::exists(once)) << "no worker was killed";
+    EXPECT_EQ(shared_memories(), 1) << "its successor's";
+    EXPECT_EQ(files_in("/dev/shm"), files);
+  }
+  EXPECT_EQ(shared_memories(), 0);
+}
+
+TEST(BridgeEnvTest, AWorkerThatSharesNoMemoryIsServedByMessages) {
+  EnvOptions options = in_tests();
+  // a Python of a system without memfd
+  options.bridge.command = {"python3", "-c",
+                            "import os, runpy, sys; del os.memfd_create; "
+                            "runpy.run_module('troupe_env', run_name='__main__', alter_sys=True)"};
+  options.bridge.python.clear();
+  options.known = factory_of(kLine, in_tests())->spec();
+  BridgePool pool(factory_of(kLine, options), {.num_envs = 2});
+  EXPECT_EQ(shared_memories(), 0);
+  pool.reset();
+  pool.step(0);
+  EXPECT_THAT(pool.lost(), Each(0));
 }
 
 TEST(BridgeEnvTest, AnEnvironmentThatCutsItsEpisodeIsTruncated) {

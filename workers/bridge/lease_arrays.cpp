@@ -1,0 +1,131 @@
+#include "workers/bridge/lease_arrays.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace troupe::workers {
+
+namespace {
+
+using comm::NdArray;
+using comm::WireArray;
+using comm::WireMap;
+using comm::WireValue;
+
+/// Arrays begin on lines of their own, behind one that is the hub's.
+constexpr std::int64_t kLine = 64;
+
+std::int64_t in_lines(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+/// What the numbers of an observation are stored as.
+const char* numpy_name(EnvDType dtype) {
+  return dtype == EnvDType::u8 ? "|u1" : dtype == EnvDType::f32 ? "<f4" : "<f8";
+}
+
+std::vector<std::int64_t> batched(std::int64_t count, const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> all{count};
+  all.insert(all.end(), shape.begin(), shape.end());
+  return all;
+}
+
+}  // namespace
+
+Error broken_answer(const std::string& what) { return {Errc::data_loss, "the worker's answer " + what}; }
+
+LeaseArrays::LeaseArrays(comm::BridgeLease& lease, const EnvSpec& spec, std::int64_t lanes, bool shares_memory,
+                         std::chrono::milliseconds patience)
+    : lanes_(lanes) {
+  add_kind("rows", "<i4", {}, 4);
+  add_kind("seeds", "<u8", {}, 8);
+  add_kind("actions", "<f4", {spec.action.size}, 4);
+  add_kind("reward", "<f8", {}, 8);
+  add_kind("terminated", "|u1", {}, 1);
+  add_kind("truncated", "|u1", {}, 1);
+  add_kind("success", "|u1", {}, 1);
+  add_kind("info", "<f8", {static_cast<std::int64_t>(spec.info.size())}, 8);
+  for (const EnvField& field : spec.observation)
+    add_kind(field.name, numpy_name(field.dtype), field.shape, env_dtype_bytes(field.dtype));
+  if (!shares_memory) return;
+  auto memory = share(lease, patience);
+  if (memory)
+    memory_.emplace(std::move(*memory));
+  else
+    log::info("bridge: messages carry the arrays of {}: {}", lease.worker(), memory.error().message());
+}
+
+void LeaseArrays::add_kind(std::string name, const char* dtype, std::vector<std::int64_t> shape,
+                           std::int64_t item_bytes) {
+  for (const std::int64_t size : shape) item_bytes *= size;
+  kinds_.push_back({.name = std::move(name), .dtype = dtype, .shape = std::move(shape), .row_bytes = item_bytes});
+}
+
+Result<comm::Arena> LeaseArrays::share(comm::BridgeLease& lease, std::chrono::milliseconds patience) {
+  std::int64_t end = kLine;
+  WireArray arrays;
+  for (std::size_t part = 0; part < kinds_.size(); ++part) {
+    Kind& kind = kinds_[part];
+    WireArray shape;
+    for (const std::int64_t size : batched(lanes_, kind.shape)) shape.emplace_back(size);
+    const std::string name = part < observation ? kind.name : "obs." + kind.name;
+    arrays.emplace_back(WireArray{name, kind.dtype, std::move(shape), end});
+    kind.offset = std::exchange(end, end + in_lines(lanes_ * kind.row_bytes));
+  }
+  return lease.share(end, std::move(arrays), patience);
+}
+
+std::span<std::byte> LeaseArrays::memory_of(std::size_t part, std::int64_t count) const {
+  const Kind& kind = kinds_[part];
+  return memory_->bytes().subspan(static_cast<std::size_t>(kind.offset),
+                                  static_cast<std::size_t>(count * kind.row_bytes));
+}
+
+WireMap LeaseArrays::question(std::span<const std::int64_t> lanes) {
+  WireMap question;
+  if (memory_) question.push_back({"count", static_cast<std::int64_t>(lanes.size())});
+  const std::vector<std::int32_t> numbers(lanes.begin(), lanes.end());
+  add(question, rows, std::as_bytes(std::span(numbers)));
+  return question;
+}
+
+void LeaseArrays::add(WireMap& question, Part part, std::span<const std::byte> values) {
+  const Kind& kind = kinds_[part];
+  const auto count = static_cast<std::int64_t>(values.size()) / kind.row_bytes;
+  if (memory_) {
+    std::copy(values.begin(), values.end(), memory_of(part, count).begin());
+    return;
+  }
+  question.push_back(
+      {kind.name,
+       NdArray{.dtype = kind.dtype, .shape = batched(count, kind.shape), .data = {values.begin(), values.end()}}});
+}
+
+Result<std::span<const std::byte>> LeaseArrays::in(const WireMap& answer, std::size_t part, std::int64_t count) const {
+  const Kind& kind = kinds_[part];
+  if (memory_) {
+    const WireValue* filled = find(answer, "count");
+    if (filled != nullptr && *filled == WireValue(count)) return std::span<const std::byte>(memory_of(part, count));
+    return broken_answer(fmt::format("has {} as 'count'; wanted {}, the rows that it wrote",
+                                     filled == nullptr ? "nothing" : describe(*filled), count));
+  }
+  const WireMap* map = &answer;
+  if (part >= observation) {
+    const WireValue* all = find(answer, "obs");
+    map = all == nullptr ? nullptr : all->as<WireMap>();
+    if (map == nullptr) return broken_answer("has no obs, a map");
+  }
+  const WireValue* value = find(*map, kind.name);
+  const NdArray* array = value == nullptr ? nullptr : value->as<NdArray>();
+  const auto shape = batched(count, kind.shape);
+  if (array != nullptr && array->dtype == kind.dtype && array->shape == shape)
+    return std::span<const std::byte>(array->data);
+  return broken_answer(fmt::format("has {} as '{}'; wanted an array {} [{}]",
+                                   value == nullptr ? "nothing" : describe(*value), kind.name, kind.dtype,
+                                   fmt::join(shape, ", ")));
+}
+
+}  // namespace troupe::workers

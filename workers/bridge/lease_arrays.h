@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/bridge/bridge_hub.h"
+#include "env/env_spec.h"
+
+namespace troupe::workers {
+
+/// What a worker should not have answered.
+Error broken_answer(const std::string& what);
+
+/// Arrays that questions to the worker of one lease and its answers carry, a row for each lane asked: in the messages,
+/// or, with a worker of this machine, in memory that both have mapped; messages then carry the number of rows alone
+/// (docs/bridge.md#messages). One question at a time.
+class LeaseArrays {
+ public:
+  /// Fields of the observation follow them.
+  enum Part : std::size_t { rows, seeds, actions, reward, terminated, truncated, success, info, observation };
+
+  /// With memory where `shares_memory` and the worker can; why it cannot is logged.
+  LeaseArrays(comm::BridgeLease& lease, const EnvSpec& spec, std::int64_t lanes, bool shares_memory,
+              std::chrono::milliseconds patience);
+
+  /// A question about these lanes.
+  comm::WireMap question(std::span<const std::int64_t> lanes);
+  /// Gives it an array with a row for each lane.
+  void add(comm::WireMap& question, Part part, std::span<const std::byte> values);
+
+  /// What an answer has as `part`, a row for each of `count` lanes; valid until the next question and as long as the
+  /// answer. Errors: data_loss (it lacks that array, or has another one in its place).
+  Result<std::span<const std::byte>> in(const comm::WireMap& answer, std::size_t part, std::int64_t count) const;
+
+ private:
+  struct Kind {
+    std::string name;
+    const char* dtype;
+    /// Of one row.
+    std::vector<std::int64_t> shape;
+    std::int64_t row_bytes = 0;
+    /// In the memory.
+    std::int64_t offset = 0;
+  };
+
+  void add_kind(std::string name, const char* dtype, std::vector<std::int64_t> shape, std::int64_t item_bytes);
+  Result<comm::Arena> share(comm::BridgeLease& lease, std::chrono::milliseconds patience);
+  std::span<std::byte> memory_of(std::size_t part, std::int64_t count) const;
+
+  const std::int64_t lanes_;
+  std::vector<Kind> kinds_;
+  std::optional<comm::Arena> memory_;
+};
+
+}  // namespace troupe::workers
