@@ -43,6 +43,10 @@ Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const A
                              .layout = make_block_layout(factory->spec(), shape.rows, shape.chunk),
                              .actions = shape.rows * shape.chunk * factory->spec().action_numbers(),
                              .executor = {.threads = stepping_threads(context, identity, *factory)}};
+  if (factory->waits_for_others()) {
+    setup.is_making = [factory] { return factory->is_making(); };
+    setup.tell_every = std::min(setup.tell_every, to_milliseconds(job.env.step_timeout) / 4);
+  }
   return make_role_of<SimulatorRole>(std::move(setup), std::move(dial), std::move(outbox));
 }
 

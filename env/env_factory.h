@@ -26,6 +26,9 @@ class EnvFactory {
   virtual std::int64_t max_lanes() const noexcept { return 1; }
   /// Its environments are stepped by other processes: a thread that steps them waits most of the time.
   virtual bool waits_for_others() const noexcept { return false; }
+  /// Somebody waits for environments that other processes are making, also in place of lost ones, and this factory
+  /// limits that wait: a block that is late now is slow, not stuck.
+  virtual bool is_making() const { return false; }
   /// `lanes`: 1 to max_lanes().
   virtual Result<std::unique_ptr<BatchEnv>> make_batch(std::int64_t lanes) const {
     TROUPE_CHECK(lanes == 1, "environments that are stepped one by one");

@@ -97,8 +97,9 @@ class RouterHub final : public BridgeHub {
   std::atomic<bool> stopping_{false};
   std::atomic<std::int64_t> last_request_{0}, malformed_{0}, late_{0};
 
-  mutable std::mutex mutex_;  // of the next three
+  mutable std::mutex mutex_;  // of the next four
   std::condition_variable came_;
+  std::int64_t waiting_ = 0;  // for a worker
   SessionTable table_;
   std::optional<Error> outage_;
 
@@ -203,9 +204,11 @@ Result<std::unique_ptr<BridgeLease>> RouterHub::lease(std::int64_t rows, std::ch
   {
     std::unique_lock lock(mutex_);
     const auto& sessions = table_.sessions();
+    ++waiting_;
     came_.wait_until(lock, start + std::min<Clock::duration>(patience, kComplement),
                      [&] { return sessions.size() >= options_.awaited || outage_.has_value(); });
     came_.wait_until(lock, start + patience, [&] { return !sessions.empty() || (outage_ && !table_.has_begun()); });
+    --waiting_;
     if (sessions.empty() && outage_ && !table_.has_begun()) return Error{Errc::unavailable, outage_->message()};
     if (sessions.empty()) {
       return Error{Errc::deadline_exceeded, fmt::format("no worker came within {:.1f} s{}", seconds(patience),
@@ -227,6 +230,7 @@ BridgeHub::Stats RouterHub::stats() const {
   const std::lock_guard lock(mutex_);
   return {.workers = static_cast<std::int64_t>(table_.sessions().size()),
           .leases = table_.num_leases(),
+          .making = waiting_ + table_.num_making(),
           .malformed = malformed_,
           .late = late_};
 }

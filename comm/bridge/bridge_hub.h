@@ -91,8 +91,8 @@ class BridgeHub {
   virtual void announce_outage(const Error& why) = 0;
 
   struct Stats {
-    /// Workers there are, and leases of theirs.
-    std::int64_t workers = 0, leases = 0;
+    /// Workers there are, and leases of theirs; calls of lease() that wait, and questions open that make environments.
+    std::int64_t workers = 0, leases = 0, making = 0;
     /// Since the start: messages that could not be read or were not a worker's to send, answers that came too late.
     std::int64_t malformed = 0, late = 0;
   };

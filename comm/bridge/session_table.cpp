@@ -75,6 +75,10 @@ bool SessionTable::is_behind_making(std::int64_t request) const {
                      [&](const auto& one) { return one.second->session == session && one.second->makes; });
 }
 
+std::int64_t SessionTable::num_making() const {
+  return std::count_if(calls_.begin(), calls_.end(), [](const auto& one) { return one.second->makes; });
+}
+
 bool SessionTable::is_asked(std::int64_t session) const {
   return std::any_of(calls_.begin(), calls_.end(), [&](const auto& one) { return one.second->session == session; });
 }

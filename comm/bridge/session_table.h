@@ -86,6 +86,8 @@ class SessionTable {
   void ask(std::int64_t request, Call& call, std::string_view type, WireMap body);
   /// The call gave up.
   void forget(std::int64_t request) { calls_.erase(request); }
+  /// Open questions that make environments.
+  std::int64_t num_making() const;
   /// Whether the worker has a question that makes environments before this one.
   bool is_behind_making(std::int64_t request) const;
   /// Whether a call of this session is open.

@@ -76,7 +76,8 @@ void RolloutRole::open_channels() {
   };
   open(setup_.simulators,
        {.on_producer = [this](const std::string& name, std::uint32_t) { post(Joined{name}); },
-        .on_item = [this](const std::string&, const Item& item) { post(Answered{item}); }},
+        .on_item = [this](const std::string&, const Item& item) { post(Answered{item}); },
+        .on_progress = [this](const std::string&, const Credit& credit) { post(WentOn{credit}); }},
        simulator_ends_);
   open(setup_.weights, receiver_->callbacks(), weight_ends_);
   if (simulator_ends_.empty() || weight_ends_.empty()) {
@@ -174,6 +175,8 @@ void RolloutRole::apply(WorkerEvent& event, Clock::time_point now) {
     worker_->simulator_joined(joined->simulator, now);
   } else if (auto* gone = std::get_if<Gone>(&event)) {
     worker_->simulator_gone(gone->simulator, now);
+  } else if (const auto* went_on = std::get_if<WentOn>(&event)) {
+    worker_->went_on(went_on->credit, now);
   } else if (auto* answered = std::get_if<Answered>(&event)) {
     worker_->answered(answered->item, now);
   } else if (auto* order = std::get_if<TrajectoryOrder>(&event)) {

@@ -80,11 +80,15 @@ class RolloutRole final {
   struct Answered {
     Item item;
   };
+  /// A simulator is slow with a request, not stuck.
+  struct WentOn {
+    Credit credit;
+  };
   /// A feed closed its channel: what it ordered is given up.
   struct FeedLeft {
     std::string feed;
   };
-  using WorkerEvent = std::variant<Joined, Gone, Answered, TrajectoryOrder, FeedLeft>;
+  using WorkerEvent = std::variant<Joined, Gone, Answered, WentOn, TrajectoryOrder, FeedLeft>;
 
   void open_channels();
   /// Any thread: appends to events_ and signals the worker's thread.

@@ -225,6 +225,20 @@ void RolloutWorker::answered(const Item& item, Clock::time_point now) {
   batcher_.add(index, now);
 }
 
+void RolloutWorker::tell_feed(Open& open, Clock::time_point now) {
+  if (now - open.told_at < kTellEvery) return;
+  open.told_at = now;
+  open.order.progress();
+}
+
+void RolloutWorker::went_on(const Credit& credit, Clock::time_point now) {
+  const auto found = blocks_.find(block_of_tag(credit.tag));
+  if (found == blocks_.end() || !found->second.is_asked() || found->second.asked != credit.tag) return;
+  Block& block = found->second;
+  block.asked_at = now;
+  if (block.open) tell_feed(*block.open, now);
+}
+
 void RolloutWorker::failed(std::int64_t index, Block& block, const std::string& error, Clock::time_point now) {
   effects_.report("simulator_failed", fmt::format("block {}: {}", index, error));
   block.may_continue = false;

@@ -28,7 +28,7 @@ namespace troupe::workers {
 struct TrajectoryOrder {
   /// Hands the finished item to the feed that asked. Errors: unavailable (that feed is gone).
   std::function<Result<void>(Item item)> send;
-  /// Tells that feed that the item has gone on by a policy step, so that its deadline counts anew.
+  /// Tells that feed that the item has gone on, so that its deadline counts anew.
   std::function<void()> progress;
   /// Address of the feed.
   std::string feed;
@@ -89,6 +89,8 @@ class RolloutWorker {
   /// A slot came back, with a transition, an observation, or an error. An answer that is no longer waited for frees its
   /// slot. A block whose requests fail three times in a row gives its item back with the error.
   void answered(const Item& item, Clock::time_point now);
+  /// A simulator is not stuck with this request, though it takes long: its time counts anew, and so does the feed's.
+  void went_on(const Credit& credit, Clock::time_point now);
   /// Takes an order, or gives it back with an error: of an older fence, or with a slot that is too small.
   void ordered(TrajectoryOrder order, Clock::time_point now);
   /// The feed is gone: what it asked for is given up.
@@ -141,6 +143,8 @@ class RolloutWorker {
   /// Releases blocks that no order has named for more than rollout.staleness rounds: another rollout worker has them
   /// now.
   void release_idle(std::int64_t round, Clock::time_point now);
+  /// At most once a second.
+  static void tell_feed(Open& open, Clock::time_point now);
   /// The block's simulator is gone: the attempt is given up and begun anew.
   void lose(std::int64_t index, Block& block, Clock::time_point now);
   void failed(std::int64_t index, Block& block, const std::string& error, Clock::time_point now);

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <thread>
 
+#include "base/blocked_signals.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "env/reward/reward_registry.h"
@@ -50,13 +52,40 @@ class SimulatorRole::Connection {
         loop_({.producer = role.setup_.identity.instance(), .consumer = "a rollout worker", .address = address},
               role.dial_,
               {.serve = [this](const auto& producer, const Credit& credit) { return serve(*producer, credit); },
-               .left = [this] { clear(); }}) {}
+               .left = [this] { clear(); }}) {
+    if (!role_.setup_.is_making) return;
+    const BlockedSignals blocked;
+    teller_ = std::thread([this] { tell(); });
+  }
+  ~Connection() {
+    loop_.stop();
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    over_.notify_all();
+    if (teller_.joinable()) teller_.join();
+  }
 
  private:
+  /// The teller's thread.
+  void tell() {
+    std::unique_lock lock(mutex_);
+    while (!over_.wait_for(lock, role_.setup_.tell_every, [&] { return is_over_; })) {
+      lock.unlock();
+      const bool is_making = role_.setup_.is_making();
+      lock.lock();
+      for (const auto& [tag, request] : unanswered_) {
+        if (is_making) request.producer->progress(request.credit);
+      }
+    }
+  }
+
   Result<void> serve(ChannelProducer& producer, const Credit& credit) {
     {
       const std::lock_guard lock(mutex_);
       ++under_way_;
+      unanswered_[credit.tag] = {&producer, credit};
     }
     role_.count(+1);
     if (auto begun = begin(producer, credit); !begun) answer(producer, make_item(credit, {}, begun.error()));
@@ -101,6 +130,10 @@ class SimulatorRole::Connection {
   }
 
   void answer(ChannelProducer& producer, const Item& item) {
+    {
+      const std::lock_guard lock(mutex_);
+      unanswered_.erase(item.credit.tag);
+    }
     if (auto sent = producer.send(item); !sent) {
       log::debug("{}: a transition could not be delivered: {}", role_.setup_.identity.actor, sent.error().message());
     }
@@ -120,7 +153,15 @@ class SimulatorRole::Connection {
   SimulatorRole& role_;
   std::mutex mutex_;
   std::condition_variable quiet_;
-  std::int64_t under_way_ = 0;                                // guarded by mutex_
+  struct Request {
+    ChannelProducer* producer = nullptr;
+    Credit credit;
+  };
+  std::int64_t under_way_ = 0;                   // guarded by mutex_, as the next two
+  std::map<std::uint64_t, Request> unanswered_;  // by tag
+  bool is_over_ = false;
+  std::condition_variable over_;
+  std::thread teller_;
   std::map<std::int64_t, std::unique_ptr<EnvBlock>> blocks_;  // the loop's thread's
   ProducerLoop loop_;                                         // last: it starts when everything else is there
 };

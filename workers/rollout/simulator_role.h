@@ -36,6 +36,7 @@ ResetMode reset_mode_of(const EnvConfig& env);
 /// Threads: one per rollout worker takes requests (BlockRequest); the executor's threads step, write the transition
 /// into the credit's slot and answer it. What cannot be done is answered with the item's error (a bad request, a
 /// block that was not begun here, an environment that could not be made). Answers carry XXH3-64 of their bytes.
+/// With Setup::is_making one more thread per rollout worker tells it of requests that take long for that reason.
 /// Every report_seconds it tells the controller how long nothing was asked of it (ProducerTimes).
 class SimulatorRole final {
  public:
@@ -50,6 +51,10 @@ class SimulatorRole final {
     Executor::Options executor;
     /// Seconds of idle and busy time together between two reports.
     double report_seconds = 2;
+    /// Environments are being made by others, within a limit of theirs (EnvFactory::is_making): rollout workers are
+    /// told, `tell_every`, that what they wait for goes on. May be empty.
+    std::function<bool()> is_making = {};
+    std::chrono::milliseconds tell_every{1000};
   };
 
   /// `dial` opens the producer end of a rollout worker's channel.

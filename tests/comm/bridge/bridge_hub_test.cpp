@@ -332,6 +332,29 @@ TEST_F(BridgeHubTest, NoMemoryIsAskedOfAWorkerElsewhereOrThatCannot) {
   }
 }
 
+TEST_F(BridgeHubTest, WhoWaitsForEnvironmentsThatAreMadeIsCounted) {
+  start();
+  auto asked = std::async(std::launch::async, [&] { return hub_->lease(1, kPatience); });
+  const auto is_making = [&] { return hub_->stats().making > 0; };
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!is_making() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_TRUE(is_making()) << "for a worker";
+  ScriptedWorker worker(hub_->endpoint());
+  worker.hello("w0");
+  const BridgeMessage question = worker.hear("LEASE");
+  EXPECT_TRUE(is_making()) << "for its environments";
+  worker.answer(question, "LEASED");
+  const auto lease = std::move(*asked.get());
+  EXPECT_FALSE(is_making());
+  for (const auto making : {0ms, 1000ms}) {
+    auto reset = std::async(std::launch::async, [&] { return lease->call("RESET", {}, kPatience, making); });
+    const BridgeMessage open = worker.hear("RESET");
+    EXPECT_EQ(is_making(), making > 0ms);
+    worker.answer(open, "RESULT");
+    EXPECT_TRUE(reset.get());
+  }
+}
+
 TEST_F(BridgeHubTest, AFarewellGivesLeasesBackAndTheHubsEndIsTold) {
   start();
   ScriptedWorker first(hub_->endpoint()), second(hub_->endpoint());

@@ -67,6 +67,7 @@ class RolloutJob {
   /// Set before the first start.
   std::int64_t await_rollouts = 0, await_simulators = 0;
   MakeBlock make_block;  ///< in place of the factory's
+  std::function<bool()> is_making;
 
   void start(int simulators, int rollouts) {
     feed_options_.await_producers = await_rollouts;
@@ -127,7 +128,9 @@ class RolloutJob {
                                .make_block = make_block ? make_block : make_block_of(job_, factory_),
                                .layout = make_block_layout(factory_->spec(), rl_.rows, rl_.chunk),
                                .actions = layout_.rows * layout_.chunk * layout_.action_dim,
-                               .executor = {.threads = 1}};
+                               .executor = {.threads = 1},
+                               .is_making = is_making,
+                               .tell_every = std::chrono::milliseconds(10)};
     simulators_[identity.instance()] = std::make_unique<SimulatorRole>(setup, dial(), outbox());
     simulators_[identity.instance()]->start();
     tell_all();

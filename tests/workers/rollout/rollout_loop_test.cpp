@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "base/fault.h"
 #include "tests/support/team_env.h"
 #include "tests/workers/rollout/rollout_fixture.h"
@@ -469,6 +471,27 @@ TEST(RolloutLoopTest, ABlockThatHangsIsReportedOnceWithItsSimulator) {
   EXPECT_EQ(stuck[0].producer, "env/0#0");
   EXPECT_THAT(stuck[0].text, ::testing::HasSubstr("env.step_timeout_s"));
   dam->open();  // so that it can be destroyed
+}
+
+TEST(RolloutLoopTest, ABlockWhoseEnvironmentsAreBeingMadeIsSlowNotStuck) {
+  constexpr int kTold = 200;
+  JobConfig config = cart_pole_job();
+  config.env.blocks = 1;
+  config.env.step_timeout = Seconds(1);
+  RolloutJob job(config);
+  auto dam = std::make_shared<StepDam>();
+  const auto spec = (*make_env_factory("CartPole-v1"))->spec();
+  job.make_block = [&](std::int64_t, Executor&) -> Result<std::unique_ptr<EnvBlock>> {
+    return std::unique_ptr<EnvBlock>(std::make_unique<HangingBlock>(make_block_layout(spec, 8, 1), dam));
+  };
+  std::atomic<int> asked{0};  // every 10 ms: together they take longer than a step may
+  job.is_making = [&] { return ++asked < kTold; };
+  job.start(1, 1);
+  job.publish(0, 0.5f);
+  job.allow(1, 0);
+  ASSERT_TRUE(job.wait_for_stuck());
+  EXPECT_GE(asked, kTold);
+  dam->open();
 }
 
 }  // namespace

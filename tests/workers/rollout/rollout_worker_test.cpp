@@ -29,7 +29,7 @@ struct RolloutWorkerTest : ::testing::Test {
     return {.weights = [this](std::uint64_t, const TrajectoryRequest&) { return weights; },
             .newest_fence = [this] { return newest_fence; },
             .report = [this](const std::string&, const std::string&) { ++failures; },
-            .stuck = [](const std::string&, const std::string&) {}};
+            .stuck = [this](const std::string&, const std::string&) { ++stuck; }};
   }
   TrajectoryOrder order(std::uint64_t fence) {
     return {.send = [this](Item item) -> Result<void> {
@@ -70,7 +70,7 @@ struct RolloutWorkerTest : ::testing::Test {
       open_consumer(nullptr, {.name = "rollout/0", .slots = 2, .slot_bytes = 4096, .transport = Transport::inproc}, {})
           .value();
   std::map<std::string, std::unique_ptr<ChannelProducer>> simulators;
-  int refused = 0, delivered = 0, failures = 0, told = 0;
+  int refused = 0, delivered = 0, failures = 0, told = 0, stuck = 0;
   std::uint64_t newest_fence = 0;
   PublishedWeightsPtr weights;
   const EnvSpec spec = (*make_env_factory("CartPole-v1"))->spec();
@@ -140,6 +140,24 @@ TEST_F(RolloutWorkerTest, AFeedIsToldAtMostOnceASecondThatAnItemGoesOn) {
   EXPECT_EQ(delivered, 1);
   EXPECT_EQ(worker.stats().item_steps, 8);
   EXPECT_EQ(worker.stats().item_seconds, 210.5) << "from the first policy call";
+}
+
+TEST_F(RolloutWorkerTest, ASimulatorThatSaysThatARequestGoesOnIsStuckWhenItNoLongerDoes) {
+  join("env/0#0");
+  worker.ordered(order(1), now);
+  const auto credit = simulators["env/0#0"]->next_credit(0ms);
+  ASSERT_TRUE(credit);
+  worker.run(now + 80s);  // 30 s, and 60 s more for the first request
+  worker.went_on(*credit, now + 80s);
+  EXPECT_EQ(told, 1) << "its feed waits as well";
+  Credit other = *credit;
+  ++other.tag;
+  worker.went_on(other, now + 160s);
+  worker.run(now + 169s);
+  EXPECT_EQ(stuck, 0);
+  worker.run(now + 178s);
+  EXPECT_EQ(stuck, 1);
+  EXPECT_EQ(told, 1);
 }
 
 TEST_F(RolloutWorkerTest, WhatAnOlderGroupOrderedGoesBackOnceANewOneHasPublished) {
