@@ -25,6 +25,7 @@ class BatchOfOne final : public BatchEnv {
   Result<void> render(std::int64_t, const std::string& camera, RenderTarget out) override {
     return env_->render(camera, out);
   }
+  Result<void> advise(std::int64_t, std::span<float> action) override { return env_->advise(action); }
   std::uint64_t state_hash(std::int64_t) const override { return env_->state_hash(); }
 
  private:
@@ -45,6 +46,7 @@ class EnvOfLane final : public Env {
   Result<void> render(const std::string& camera, RenderTarget out) override {
     return batch_->render(kLane, camera, out);
   }
+  Result<void> advise(std::span<float> action) override { return batch_->advise(kLane, action); }
   std::uint64_t state_hash() const override { return batch_->state_hash(kLane); }
 
  private:

@@ -39,6 +39,10 @@ class BatchEnv {
     (void)lane, (void)out;
     return Error{Errc::not_found, spec().id + " has no camera '" + camera + "'"};
   }
+  virtual Result<void> advise(std::int64_t lane, std::span<float> action) {
+    (void)lane, (void)action;
+    return Error{Errc::not_found, spec().id + " has no expert of its own"};
+  }
   virtual std::uint64_t state_hash(std::int64_t lane) const {
     (void)lane;
     return 0;

@@ -84,7 +84,17 @@ std::uint64_t BlockLanes::state_hash(std::int64_t lane) const {
 }
 
 Result<void> BlockLanes::render(std::int64_t lane, const std::string& camera, RenderTarget out) {
-  if (row(lane).has_env()) return batch_->render(lane, camera, out);
+  TROUPE_TRY(check_env_of(lane));
+  return batch_->render(lane, camera, out);
+}
+
+Result<void> BlockLanes::advise(std::int64_t lane, std::span<float> action) {
+  TROUPE_TRY(check_env_of(lane));
+  return batch_->advise(lane, action);
+}
+
+Result<void> BlockLanes::check_env_of(std::int64_t lane) const {
+  if (row(lane).has_env()) return {};
   return Error{Errc::failed_precondition,
                fmt::format("env {} was lost; reset it first", rules_.options.first_env + first_ + lane)};
 }

@@ -39,6 +39,7 @@ class BlockLanes {
   const std::string& why_lost(std::int64_t lane) const { return row(lane).why_lost(); }
   std::uint64_t state_hash(std::int64_t lane) const;
   Result<void> render(std::int64_t lane, const std::string& camera, RenderTarget out);
+  Result<void> advise(std::int64_t lane, std::span<float> action);
 
  private:
   /// Which episode rows begin: by default their next one, with its own seed.
@@ -62,6 +63,8 @@ class BlockLanes {
   /// A step with `action` succeeded; true when the episode is over.
   Result<bool> finish(std::int64_t lane, std::span<const float> action, std::int64_t k);
   void lose(std::int64_t lane, const Error& why, std::int64_t k);
+  /// Errors: failed_precondition (the lane is lost).
+  Result<void> check_env_of(std::int64_t lane) const;
   /// A row was lost: throws the batch away if it was its only one.
   void forget();
   /// A call of the batch; where it fails the batch is thrown away.

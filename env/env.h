@@ -82,6 +82,12 @@ class Env {
     (void)out;
     return Error{Errc::not_found, spec().id + " has no camera '" + camera + "'"};
   }
+  /// The action that the environment's own expert takes at the present state, for demonstrations; it may lie outside of
+  /// the bounds. Asked only of those whose factory may_advise(). Errors: not_found (it has no expert).
+  virtual Result<void> advise(std::span<float> action) {
+    (void)action;
+    return Error{Errc::not_found, spec().id + " has no expert of its own"};
+  }
   /// Hash of the full simulated state, for determinism tests; 0 when the environment has no cheap one.
   virtual std::uint64_t state_hash() const { return 0; }
 };

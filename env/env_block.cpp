@@ -97,6 +97,9 @@ class ExecutedBlock final : public EnvBlock {
   Result<void> render(std::int64_t i, const std::string& camera, RenderTarget out) override {
     return batches_.at(static_cast<std::size_t>(i / lanes_)).render(i % lanes_, camera, out);
   }
+  Result<void> advise(std::int64_t row, std::span<float> action) override {
+    return batches_.at(static_cast<std::size_t>(row / lanes_)).advise(row % lanes_, action);
+  }
 
  private:
   const BlockLanes& batch_of(std::int64_t env) const { return batches_.at(static_cast<std::size_t>(env / lanes_)); }

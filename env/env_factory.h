@@ -29,6 +29,8 @@ class EnvFactory {
   /// Somebody waits for environments that other processes are making, also in place of lost ones, and this factory
   /// limits that wait: a block that is late now is slow, not stuck.
   virtual bool is_making() const { return false; }
+  /// Its environments may have an expert of their own (Env::advise).
+  virtual bool may_advise() const noexcept { return false; }
   /// `lanes`: 1 to max_lanes().
   virtual Result<std::unique_ptr<BatchEnv>> make_batch(std::int64_t lanes) const {
     TROUPE_CHECK(lanes == 1, "environments that are stepped one by one");

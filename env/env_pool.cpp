@@ -295,4 +295,8 @@ Result<void> EnvPool::render(std::int64_t i, const std::string& camera, RenderTa
   return state_->groups.at(static_cast<std::size_t>(i / envs())).block->render(i % envs(), camera, out);
 }
 
+Result<void> EnvPool::advise(std::int64_t i, std::span<float> action) {
+  return state_->groups.at(static_cast<std::size_t>(i / rows())).block->advise(i % rows(), action);
+}
+
 }  // namespace troupe::env

@@ -126,6 +126,8 @@ class EnvPool {
   std::uint64_t state_hash(std::int64_t i) const;
   /// Env::render of environment first_env + i, between steps of its group. Errors: those of EnvBlock::render.
   Result<void> render(std::int64_t i, const std::string& camera, RenderTarget out);
+  /// As render(), Env::advise.
+  Result<void> advise(std::int64_t i, std::span<float> action);
 
  private:
   struct State;

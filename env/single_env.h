@@ -33,6 +33,7 @@ class SingleEnv {
   std::span<const std::byte> field(std::size_t index) const;
   /// Errors: those of EnvBlock::render.
   Result<void> render(const std::string& camera, RenderTarget out) { return pool_->render(0, camera, out); }
+  Result<void> advise(std::span<float> action) { return pool_->advise(0, action); }
 
  private:
   SingleEnv() = default;

@@ -142,6 +142,12 @@ class Actions:
             return self._start + int(action[0])
         return action.reshape(self._shape).astype(self._dtype)
 
+    def from_env(self, action):
+        """As Troupe has it, f32 [size]."""
+        if self.choices:
+            return np.array([int(action) - self._start], np.float32)
+        return np.asarray(action, np.float32).reshape(self.size)
+
     def some(self):
         """An action that is allowed: the middle of the bounds, or the first choice."""
         if self.choices:

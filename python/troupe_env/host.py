@@ -113,6 +113,8 @@ class Rows:
         self.envs = []
         # per row, of the episode: None, no step yet; else whether info has told success
         self._told = [None] * count
+        # per row, as the environment gave it; for its expert
+        self._seen = [None] * count
         self._shared = None
         # where the arrays of the question at hand lie; None: in messages
         self._arrays = None
@@ -202,6 +204,11 @@ class Rows:
                 self._lose(row, error, errors)
         return {**self._answer(out, alive, errors), "reward": rewards.reshape(self._by_agent(count)),
                 "terminated": terminated, "truncated": truncated, "success": success, "info": info_values}
+
+    def expert(self, row):
+        """What the environment's own expert does now, as Troupe has actions; None: it has none."""
+        expert = getattr(self.envs[row], "expert", None)
+        return None if expert is None else self.kind.actions.from_env(expert(self._seen[row]))
 
     def render(self, row, width, height):
         """RGB bytes of one row's picture, [height, width, 3], by the nearest pixel."""

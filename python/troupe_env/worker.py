@@ -194,6 +194,8 @@ class Worker:
             if kind == "RENDER":
                 rows = self._leases[body["lease"]]
                 return "RESULT", {"rgb": rows.render(body["row"], body["width"], body["height"])}
+            if kind == "EXPERT":
+                return "RESULT", {"action": self._leases[body["lease"]].expert(body["row"])}
             if kind == "PONG":
                 return None, None
         except FAILURES as error:

@@ -1,6 +1,7 @@
 // `troupe record` as a user calls it: what it prints, writes, refuses, and what others find in it.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -14,8 +15,10 @@ namespace troupe::app {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 class RecordCommandTest : public ::testing::Test {
@@ -107,6 +110,38 @@ TEST_F(RecordCommandTest, AnInterruptLeavesNothingOfThatName) {
   const ProgramEnd end = program.wait();
   EXPECT_EQ(end.signal, SIGINT) << end.text();
   EXPECT_FALSE(fs::exists(folder_ / "a"));
+}
+
+TEST_F(RecordCommandTest, AnEnvironmentInPythonIsPlayedByItsOwnExpert) {
+  const std::string root = TROUPE_SOURCE_DIR;
+  ProgramOptions with_python = options();
+  with_python.env["TROUPE_PYTHON"] = "python3";
+  with_python.env["PYTHONPATH"] = root + "/tests/python:" + root + "/.deps/clients";
+  const auto record = [&](const std::string& env) {
+    return run_program({"record", env, "--episodes", "3", "--out", "demos"}, with_python);
+  };
+  expect_end(record("python:toy_envs:Line"), 0, {"3 episodes of 3 tried", "at 10 Hz"});
+  const auto dataset = LerobotDataset::open(folder_ / "demos");
+  ASSERT_TRUE(dataset) << dataset.error().message();
+  EXPECT_EQ(dataset->info().robot_type, "python:toy_envs:Line");
+  EXPECT_EQ(dataset->episodes()[0].tasks.front(), "Line");
+  const RowSource rows = dataset->rows(0).value();
+  const auto table = read_parquet(rows.path,
+                                  {.vectors = {"observation.state", "action"},
+                                   .integers = {"next.success"},
+                                   .optional_vectors = {},
+                                   .optional_integers = {}},
+                                  {.first = rows.first_row, .count = dataset->episodes()[0].length});
+  ASSERT_TRUE(table) << table.error().message();
+  for (std::int64_t row = 0; row < table->rows; ++row) {
+    const auto x = static_cast<float>(table->vectors.at("observation.state").row(row)[0]);
+    EXPECT_EQ(static_cast<float>(table->vectors.at("action").row(row)[0]), std::clamp(-5 * x, -1.0F, 1.0F)) << row;
+  }
+  std::filesystem::remove_all(folder_ / "demos");
+  const ProgramEnd none = record("python:toy_envs:NoExpert");
+  expect_end(none, 2);
+  EXPECT_THAT(none.text(), HasSubstr("python:toy_envs:NoExpert has no expert to record: its class has no method"));
+  EXPECT_THAT(names(), Not(Contains("demos")));
 }
 
 }  // namespace

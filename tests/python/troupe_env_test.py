@@ -267,6 +267,18 @@ class SharedTest(unittest.TestCase):
         self.assertIn("obs", rows.reset(np.arange(1), np.zeros(1, np.uint64)))  # messages still carry them
 
 
+class ExpertTest(unittest.TestCase):
+    def test_it_reads_what_the_environment_gave_and_gives_what_troupe_takes(self):
+        rows = Rows(Kind("python:toy_envs:Line", "{}"), 1)
+        seen = rows.reset(np.arange(1), np.zeros(1, np.uint64))["obs"]["state"][0]
+        advice = rows.expert(0)
+        self.assertEqual((advice.dtype, advice.shape, advice[0]), (np.float32, (1,), np.float32(-5 * seen[0])))
+        seen = rows.step(np.arange(1), np.ones((1, 1), np.float32))["obs"]["state"][0]
+        self.assertEqual(rows.expert(0)[0], np.float32(-5 * seen[0]))
+        self.assertIsNone(Rows(Kind("python:toy_envs:Wild", "{}"), 1).expert(0))
+        self.assertEqual(Actions(Discrete(3, start=5)).from_env(7).tolist(), [2])
+
+
 class BeatsTest(unittest.TestCase):
     def test_a_call_that_holds_the_interpreter_is_no_silence_of_the_hub(self):
         with mock.patch.multiple(worker, BEAT_SECONDS=0.05, HUB_SILENCE_SECONDS=0.5):

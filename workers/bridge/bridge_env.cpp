@@ -159,4 +159,20 @@ Result<void> BridgeEnv::render(std::int64_t lane, const std::string& camera, Ren
   return {};
 }
 
+Result<void> BridgeEnv::advise(std::int64_t lane, std::span<float> action) {
+  TROUPE_ASSIGN(const WireMap answer, lease_->call("EXPERT", {{"row", lane}}, patience_));
+  const WireValue* value = find(answer, "action");
+  if (value != nullptr && value->is_nil())
+    return Error{Errc::not_found,
+                 fmt::format("{} has no expert to record: its class has no method expert(observation), nor does its "
+                             "adapter know one (docs/bridge.md#experts)",
+                             spec_.id)};
+  const NdArray* array = value == nullptr ? nullptr : value->as<NdArray>();
+  if (array == nullptr || array->dtype != "<f4" || array->shape != std::vector<std::int64_t>{spec_.action.size})
+    return broken_answer(fmt::format("has {} as 'action'; wanted an array <f4 [{}]",
+                                     value == nullptr ? "nothing" : describe(*value), spec_.action.size));
+  std::memcpy(action.data(), array->data.data(), array->data.size());
+  return {};
+}
+
 }  // namespace troupe::workers

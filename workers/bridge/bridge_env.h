@@ -30,6 +30,7 @@ class BridgeEnv final : public BatchEnv {
   Result<void> step(std::span<const std::int64_t> lanes, std::span<const float> actions,
                     std::span<const StepSlot> out) override;
   Result<void> render(std::int64_t lane, const std::string& camera, RenderTarget out) override;
+  Result<void> advise(std::int64_t lane, std::span<float> action) override;
 
  private:
   /// Writes the observations of an answer, whose agents are alive, and which lanes failed.

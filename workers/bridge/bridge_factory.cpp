@@ -33,6 +33,7 @@ class BridgeFactory final : public EnvFactory {
   const EnvSpec& spec() const noexcept override { return setup_.spec; }
   std::int64_t max_lanes() const noexcept override { return max_lanes_; }
   bool waits_for_others() const noexcept override { return true; }
+  bool may_advise() const noexcept override { return true; }
   bool is_making() const override {
     const std::lock_guard lock(mutex_);
     return pool_ && pool_->hub().stats().making > 0;

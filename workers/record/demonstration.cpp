@@ -14,22 +14,36 @@ namespace troupe::workers {
 
 namespace {
 
-/// The expert reads vectors of f32, one after the other.
-Result<void> check_fit(const EnvSpec& spec, const Expert& expert) {
+/// Names for the numbers of an environment that has none for them.
+std::vector<std::string> numbered(const std::string& name, std::int64_t count) {
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < count; ++i) names.push_back(count == 1 ? name : fmt::format("{}_{}", name, i));
+  return names;
+}
+
+/// Rows hold vectors of f32, one after the other, which an expert reads.
+Result<void> check_fit(const EnvSpec& spec, const Expert* expert) {
   std::int64_t numbers = 0;
   bool vectors = true;
   for (const EnvField& field : spec.observation) {
     numbers += field.numel();
     vectors = vectors && field.dtype == EnvDType::f32 && field.shape.size() == 1;
   }
-  if (!vectors || numbers != static_cast<std::int64_t>(expert.state_names().size())) {
+  if (expert == nullptr && !vectors) {
+    return Error{Errc::invalid_argument, fmt::format("{}: a recording holds vectors of f32 and what `--cameras` draw; "
+                                                     "leave other observations out of its options",
+                                                     spec.id)};
+  }
+  if (expert != nullptr && (!vectors || numbers != static_cast<std::int64_t>(expert->state_names().size()))) {
     return Error{Errc::invalid_argument,
                  fmt::format("{}: its controller reads vectors of {} numbers, the profile `state`; leave `profile` out",
-                             spec.id, expert.state_names().size())};
+                             spec.id, expert->state_names().size())};
   }
-  if (spec.action.is_discrete() || spec.action.size != static_cast<std::int64_t>(expert.action_names().size())) {
+  if (spec.action.is_discrete())
+    return Error{Errc::invalid_argument, fmt::format("{}: its action is a choice; recordings hold vectors", spec.id)};
+  if (expert != nullptr && spec.action.size != static_cast<std::int64_t>(expert->action_names().size())) {
     return Error{Errc::invalid_argument, fmt::format("{}: its controller gives {} numbers, an action has {}", spec.id,
-                                                     expert.action_names().size(), spec.action.size)};
+                                                     expert->action_names().size(), spec.action.size)};
   }
   if (spec.max_steps <= 0)
     return Error{Errc::invalid_argument, fmt::format("{} has no time limit; set max_episode_steps", spec.id)};
@@ -59,12 +73,26 @@ std::uint64_t demonstration_seed(std::uint64_t seed, std::int64_t k) { return ep
 Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, std::unique_ptr<Expert> expert,
                                         std::vector<std::string> cameras, std::int64_t side) {
   const EnvSpec& spec = envs->spec();
-  TROUPE_TRY(check_fit(spec, *expert));
+  TROUPE_TRY(check_fit(spec, expert.get()));
   TROUPE_TRY(check_cameras(spec, cameras));
   Demonstrator d;
   TROUPE_ASSIGN(auto env, SingleEnv::make(envs));
   d.env_.emplace(std::move(env));
   d.action_.resize(static_cast<std::size_t>(spec.action.size));
+  if (expert) {
+    d.robot_ = expert->robot();
+    d.state_names_ = expert->state_names();
+    d.action_names_ = expert->action_names();
+  } else {
+    TROUPE_TRY(d.env_->begin(demonstration_seed(0, 0)));
+    TROUPE_TRY(d.env_->advise(d.action_));  // whether there is one
+    d.robot_ = spec.id;
+    for (const EnvField& field : spec.observation) {
+      const auto names = numbered(field.name, field.numel());
+      d.state_names_.insert(d.state_names_.end(), names.begin(), names.end());
+    }
+    d.action_names_ = numbered("action", spec.action.size);
+  }
   d.envs_ = std::move(envs);
   d.expert_ = std::move(expert);
   d.cameras_ = std::move(cameras);
@@ -84,13 +112,17 @@ std::vector<float> Demonstrator::observed() const {
 }
 
 Result<void> Demonstrator::act() {
-  const std::vector<float> state = observed();
-  const std::span<const float> asked = expert_->act(state);
+  if (expert_) {
+    const std::span<const float> asked = expert_->act(observed());
+    action_.assign(asked.begin(), asked.end());
+  } else {
+    TROUPE_TRY(env_->advise(action_));
+  }
   const ActionSpace& space = spec().action;
   for (std::size_t i = 0; i < action_.size(); ++i) {
-    if (std::isnan(asked[i]))
+    if (std::isnan(action_[i]))
       return Error{Errc::internal, fmt::format("{}: its controller gave an action that is no number", spec().id)};
-    action_[i] = space.clipped(i, asked[i]);
+    action_[i] = space.clipped(i, action_[i]);
   }
   return {};
 }
@@ -108,8 +140,9 @@ Result<void> Demonstrator::draw(Demonstration& into) {
 
 Result<Demonstration> Demonstrator::play(std::uint64_t seed) {
   Demonstration demo;
-  demo.instruction = expert_->instruction(seed);
-  expert_->reset();
+  const std::string& id = spec().id;
+  demo.instruction = expert_ ? expert_->instruction(seed) : id.substr(id.rfind(':') + 1);
+  if (expert_) expert_->reset();
   TROUPE_TRY(env_->begin(seed));
   for (std::int64_t held = 0; held <= kHoldSteps && demo.length < spec().max_steps; ++demo.length) {
     const std::vector<float> state = observed();

@@ -41,8 +41,9 @@ struct Demonstration {
 /// An expert in its environment. Deterministic: a demonstration depends on its seed alone. Not thread-safe.
 class Demonstrator {
  public:
-  /// Draws `cameras` with `side` pixels squared. Errors: invalid_argument (observations that the expert does not
-  /// read, no time limit, no such camera); those of making an environment.
+  /// Draws `cameras` with `side` pixels squared. Without an expert the environment's own is asked (Env::advise).
+  /// Errors: invalid_argument (observations that the expert does not read, no time limit, no such camera); not_found
+  /// (the environment has no expert); those of making an environment.
   static Result<Demonstrator> make(std::shared_ptr<const EnvFactory> envs, std::unique_ptr<Expert> expert,
                                    std::vector<std::string> cameras, std::int64_t side);
 
@@ -51,7 +52,10 @@ class Demonstrator {
   Result<Demonstration> play(std::uint64_t seed);
 
   const EnvSpec& spec() const { return envs_->spec(); }
-  const Expert& expert() const { return *expert_; }
+  /// For the metadata of datasets: what the robot is called, and what the numbers of a row are.
+  const std::string& robot() const { return robot_; }
+  const std::vector<std::string>& state_names() const { return state_names_; }
+  const std::vector<std::string>& action_names() const { return action_names_; }
   const std::vector<std::string>& cameras() const { return cameras_; }
   std::int64_t side() const { return side_; }
 
@@ -65,7 +69,9 @@ class Demonstrator {
 
   std::shared_ptr<const EnvFactory> envs_;
   std::optional<SingleEnv> env_;
-  std::unique_ptr<Expert> expert_;
+  std::unique_ptr<Expert> expert_;  // null: the environment's own
+  std::string robot_;
+  std::vector<std::string> state_names_, action_names_;
   std::vector<std::string> cameras_;
   std::int64_t side_ = 0;
   std::vector<float> action_;

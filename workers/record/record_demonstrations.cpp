@@ -22,13 +22,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 LerobotDescription description_of(const Demonstrator& demonstrator) {
-  const Expert& expert = demonstrator.expert();
   const EnvSpec& spec = demonstrator.spec();
   LerobotDescription d{
-      .robot_type = expert.robot(),
+      .robot_type = demonstrator.robot(),
       .fps = spec.control_hz > 0 ? spec.control_hz : 30.0,
-      .columns = {{.name = "observation.state", .width = expert.state_names().size(), .names = expert.state_names()},
-                  {.name = "action", .width = expert.action_names().size(), .names = expert.action_names()},
+      .columns = {{.name = "observation.state",
+                   .width = demonstrator.state_names().size(),
+                   .names = demonstrator.state_names()},
+                  {.name = "action", .width = demonstrator.action_names().size(), .names = demonstrator.action_names()},
                   {.name = "next.reward"},
                   {.name = "next.done", .type = LerobotColumn::Type::boolean},
                   {.name = "next.success", .type = LerobotColumn::Type::boolean},
@@ -137,7 +138,10 @@ Result<RecordingReport> record_demonstrations(const RecordingRequest& request) {
                                                      request.episodes, request.out)};
   }
   TROUPE_ASSIGN(auto envs, make_env_factory(request.env, request.env_options));
-  TROUPE_ASSIGN(auto expert, make_expert(request.env));
+  std::unique_ptr<Expert> expert;
+  if (!envs->may_advise()) {
+    TROUPE_ASSIGN(expert, make_expert(request.env));
+  }
   TROUPE_ASSIGN(Demonstrator demonstrator,
                 Demonstrator::make(std::move(envs), std::move(expert), request.cameras, kDemonstrationSide));
   TROUPE_ASSIGN(NewFolder folder, NewFolder::begin(request.out));

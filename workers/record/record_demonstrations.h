@@ -12,7 +12,7 @@ namespace troupe::workers {
 
 /// What is recorded.
 struct RecordingRequest {
-  /// An id of expert_ids().
+  /// An id of expert_ids(), or of an environment with an expert of its own (Env::advise).
   std::string env;
   /// Profile `state` only.
   EnvOptions env_options{};

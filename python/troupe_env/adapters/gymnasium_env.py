@@ -30,6 +30,9 @@ class _Checked:
         self.dt = getattr(env.unwrapped, "dt", None) if hasattr(env.unwrapped, "frame_skip") else None
         self.render_mode = env.render_mode
         self.reset, self.step, self.render, self.close = env.reset, env.step, env.render, env.close
+        expert = getattr(env.unwrapped, "expert", None)
+        if callable(expert):
+            self.expert = expert
         layer = env
         while layer is not None and layer is not getattr(env, "unwrapped", env):
             if type(layer).__name__ == "TimeLimit":

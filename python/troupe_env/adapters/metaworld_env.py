@@ -11,12 +11,15 @@ def make(name, options):
     tasks = metaworld.ALL_V3_ENVIRONMENTS
     if name not in tasks:
         raise Said(f"metaworld:{name}: there is no such task; there are {', '.join(sorted(tasks))}")
-    return _Task(tasks[name](**options))
+    policies = need("metaworld.policies", "metaworld", f"metaworld:{name}").ENV_POLICY_MAP
+    return _Task(tasks[name](**options), policies.get(name))
 
 
 class _Task:
-    def __init__(self, env):
+    def __init__(self, env, policy):
         self._env = env
+        if policy is not None:
+            self.expert = policy().get_action  # reads the observation alone
         # as its own MT1 does: goals differ from episode to episode, by the seed, and are observed
         env._partially_observable = False
         # what its step clips observations to is kept from before: it has no goal

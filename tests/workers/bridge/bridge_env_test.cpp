@@ -282,6 +282,22 @@ TEST(BridgeEnvTest, AWorkerThatSharesNoMemoryIsServedByMessages) {
   EXPECT_THAT(pool.lost(), Each(0));
 }
 
+TEST(BridgeEnvTest, ItsOwnExpertAdvisesWhereItHasOne) {
+  auto line = SingleEnv::make(factory_of(kLine, in_tests()));
+  ASSERT_TRUE(line) << line.error().message();
+  ASSERT_TRUE(line->begin(5));
+  float action = 0, position = 0;
+  std::memcpy(&position, line->field(0).data(), sizeof position);
+  ASSERT_TRUE(line->advise({&action, 1}));
+  EXPECT_EQ(action, -5 * position);
+  auto wild = SingleEnv::make(factory_of("python:toy_envs:Wild", in_tests()));
+  ASSERT_TRUE(wild->begin(5));
+  const auto none = wild->advise({&action, 1});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code(), Errc::not_found);
+  EXPECT_THAT(none.error().message(), HasSubstr("python:toy_envs:Wild has no expert to record"));
+}
+
 TEST(BridgeEnvTest, AnEnvironmentThatCutsItsEpisodeIsTruncated) {
   BridgePool pool(factory_of("python:toy_envs:Everything", in_tests()), {.num_envs = 2});
   pool.reset();

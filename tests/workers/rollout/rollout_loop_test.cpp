@@ -444,6 +444,7 @@ class HangingBlock final : public EnvBlock {
   Result<void> render(std::int64_t, const std::string&, RenderTarget) override {
     return Error{Errc::not_found, "no camera"};
   }
+  Result<void> advise(std::int64_t, std::span<float>) override { return Error{Errc::not_found, "no expert"}; }
 
  private:
   const BlockLayout layout_;
