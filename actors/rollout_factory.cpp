@@ -19,11 +19,11 @@ namespace {
 
 std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& identity, const EnvFactory& envs) {
   if (context.config.env.threads > 0) return context.config.env.threads;
-  // One thread per worker, which it waits for; more threads would cut a block into more requests than there are
-  // workers. The number of workers that the user starts is unknown: then one thread per block.
+  // Threads wait for workers, one for each question under way: a worker that has answered for one block finds the
+  // question of another. The number of workers that the user starts is unknown: then one thread per block.
   if (envs.waits_for_others()) {
-    const std::int64_t workers = context.config.env.bridge.workers;
-    return std::max<std::int64_t>(1, workers > 0 ? workers : rl_shape(context.config).blocks);
+    const std::int64_t workers = context.config.env.bridge.workers, blocks = rl_shape(context.config).blocks;
+    return std::max<std::int64_t>(1, workers > 0 ? workers * std::min<std::int64_t>(blocks, 2) : blocks);
   }
   // one that was scaled up after this process's plan was written is not in it
   const PlannedActor* self = find_actor(context.plan, identity.actor);

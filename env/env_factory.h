@@ -26,6 +26,8 @@ class EnvFactory {
   virtual std::int64_t max_lanes() const noexcept { return 1; }
   /// Its environments are stepped by other processes: a thread that steps them waits most of the time.
   virtual bool waits_for_others() const noexcept { return false; }
+  /// Batches that a block is cut into, each of max_lanes() at most; 0: one for each stepping thread.
+  virtual std::int64_t batches_per_block() const noexcept { return 0; }
   /// Somebody waits for environments that other processes are making, also in place of lost ones, and this factory
   /// limits that wait: a block that is late now is slow, not stuck.
   virtual bool is_making() const { return false; }

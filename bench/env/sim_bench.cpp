@@ -30,7 +30,7 @@ struct Options {
   std::vector<std::int64_t> num_envs = {4, 8, 64};
   std::int64_t threads = 2, groups = 1, rounds = 5, steps = 0, workers = 1;
   std::string out;
-  bool pool_only = false, bits_only = false, is_short = false;
+  bool pool_only = false, bits_only = false, is_short = false, messages = false;
 };
 
 /// With as many steps of each environment that a run takes a second or two whatever the task.
@@ -73,6 +73,7 @@ int run(int argc, char** argv) {
   app.add_option("--threads", o.threads);
   app.add_option("--groups", o.groups);
   app.add_option("--workers", o.workers, "with --pool, of environments in Python (env.bridge.workers)");
+  app.add_flag("--messages", o.messages, "with --pool, of environments in Python (env.bridge.shared_memory: false)");
   app.add_option("--rounds", o.rounds);
   app.add_option("--steps", o.steps, "control steps of each environment in a run; 0: for a second or two");
   app.add_option("--out", o.out)->check(refuse_dirty_tree);
@@ -90,6 +91,7 @@ int run(int argc, char** argv) {
     const SimCase c = case_of(o, o.ids.at(0), o.num_envs.at(0));
     EnvOptions options;
     options.bridge.workers = o.workers;
+    options.bridge.shared_memory = !o.messages;
     const auto factory = must_make(c.id, options);
     const ActionTable actions(factory->spec(), c.num_envs);
     if (o.bits_only) {

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Environments of Gymnasium through the bridge against Gymnasium's own vector environments, the same task, number of environments and machine:
 # steps per second, in alternating rounds. One worker against SyncVectorEnv in its process: expect 0.8 times and more, as each step of a block
-# costs a message there and back; two workers against AsyncVectorEnv, which has a process for each environment: expect 1 and more.
+# costs a message there and back, and 0.9 times and more with two groups, whose messages travel while the worker steps the other one; two
+# workers against AsyncVectorEnv, which has a process for each environment: expect 1 and more. The last row has arrays in messages, in place of
+# shared memory (env.bridge.shared_memory).
 #     bench/peers/bridge_bench.sh [--short] [--rounds 5] [--num-envs 8] [--task HalfCheetah-v5] [--out RESULT.md] [BENCH_BINARY]
 # Python's packages come from PyPI into build/bridge-env (bench/support/python_env.sh).
 set -euo pipefail
@@ -29,9 +31,9 @@ python=$(bench/support/python_env.sh build/bridge-env "${packages[@]}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-ours() {  # workers
-  TROUPE_PYTHON=$python "$bench" --pool --env "gymnasium:$task" --num-envs "$envs" --threads "$1" --workers "$1" --groups 1 --steps "$steps" \
-    2>/dev/null
+ours() {  # workers, groups, flags
+  TROUPE_PYTHON=$python "$bench" --pool --env "gymnasium:$task" --num-envs "$envs" --threads $(($1 * $2)) --workers "$1" --groups "$2" \
+    --steps "$steps" "${@:3}" 2>/dev/null | tail -n 1  # the log's lines come before it
 }
 theirs() { "$python" -W ignore bench/peers/gym_vector_steps.py "$1" "$task" --num-envs "$envs" --steps "$steps" 2>/dev/null; }
 
@@ -41,13 +43,15 @@ row() {  # name, ours, theirs
 
 load=$(cut -d' ' -f1 /proc/loadavg)
 for _ in $(seq "$rounds"); do
-  ours 1 >>"$work/one"; theirs sync >>"$work/sync"
-  ours 2 >>"$work/two"; theirs async >>"$work/async"
+  ours 1 1 >>"$work/one"; theirs sync >>"$work/sync"; ours 1 2 >>"$work/groups"; ours 1 1 --messages >>"$work/messages"
+  ours 2 1 >>"$work/two"; theirs async >>"$work/async"
 done
 table="| against | ours, thousand steps per second | Gymnasium | ours / Gymnasium |
 |---|---|---|---|
 $(row "1 worker, SyncVectorEnv" "$work/one" "$work/sync")
-$(row "2 workers, AsyncVectorEnv" "$work/two" "$work/async")"
+$(row "1 worker, 2 groups, SyncVectorEnv" "$work/groups" "$work/sync")
+$(row "2 workers, AsyncVectorEnv" "$work/two" "$work/async")
+$(row "1 worker by messages, SyncVectorEnv" "$work/messages" "$work/sync")"
 echo "$table"
 versions=$("$python" -W ignore bench/peers/gym_vector_steps.py --version)
 echo "$versions"

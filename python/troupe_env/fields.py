@@ -84,7 +84,8 @@ class Field:
         elif self._layout == "chw":
             out[...] = np.moveaxis(np.asarray(value), 0, -1)
         else:
-            out[...] = np.asarray(value).reshape(self.shape)
+            value = np.asarray(value)
+            out[...] = value if value.shape == self.shape else value.reshape(self.shape)
 
     def description(self):
         kind = {"uint8": "u8", "float32": "f32", "float64": "f64"}[self.dtype.name]
@@ -136,11 +137,11 @@ class Actions:
         if self.size == 0:
             raise Said(f"its action is a Box of shape {tuple(space.shape)}, without a number; wrap the environment")
 
-    def to_env(self, action):
-        """Of one row, f32 [size]."""
+    def to_env(self, actions):
+        """Of each row of f32 [rows, size]; none is a view of it."""
         if self.choices:
-            return self._start + int(action[0])
-        return action.reshape(self._shape).astype(self._dtype)
+            return [self._start + int(choice) for choice in actions[:, 0]]
+        return actions.reshape(len(actions), *self._shape).astype(self._dtype)
 
     def from_env(self, action):
         """As Troupe has it, f32 [size]."""

@@ -198,8 +198,8 @@ class Rows:
                 if kind.success_key is not None:
                     success[at] = bool(info.get(kind.success_key, False))
                     self._told[row] = bool(self._told[row]) or kind.success_key in info
-                for column, name in enumerate(kind.info):
-                    info_values[at, column] = info.get(name, np.nan)
+                if kind.info:
+                    info_values[at] = [info.get(name, np.nan) for name in kind.info]
             except FAILURES as error:
                 self._lose(row, error, errors)
         return {**self._answer(out, alive, errors), "reward": rewards.reshape(self._by_agent(count)),

@@ -77,9 +77,9 @@ class FieldsTest(unittest.TestCase):
     def test_actions_are_as_the_environment_has_them(self):
         box = Actions(Box(-2, 2, (2, 2), np.float64))
         self.assertEqual((box.size, box.low), (4, [-2] * 4))
-        taken = box.to_env(np.array([1, 2, 3, 4], np.float32))
+        taken = box.to_env(np.array([[1, 2, 3, 4]], np.float32))[0]
         self.assertEqual((taken.shape, taken.dtype), ((2, 2), np.float64))
-        self.assertEqual(Actions(Discrete(3, start=5)).to_env(np.array([2], np.float32)), 7)
+        self.assertEqual(Actions(Discrete(3, start=5)).to_env(np.array([[2]], np.float32)), [7])
 
 
 class RowsTest(unittest.TestCase):
