@@ -1,13 +1,18 @@
 // A job whose environments are a class in Python, stepped by workers that simulators start.
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <set>
 
 #include "tests/app/rl_fixture.h"
 
 namespace troupe::app {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class BridgeJobTest : public RlRunTest {
  protected:
@@ -64,6 +69,41 @@ TEST_F(BridgeJobTest, AgentsShareOnePolicyAndAreCountedAsEnvironments) {
                                   "rollout.normalize_reward=false"}));
   EXPECT_EQ(refused.exit_code, 2) << refused.text();
   EXPECT_THAT(refused.text(), HasSubstr("algorithm.name is sac, which keeps transitions of one agent"));
+}
+
+/// The process that last began an episode of toy_envs.Line with a log, of those that run and are not `struck`. A worker
+/// that only tries what it has does so with seed 0: stopped then, it would have minutes to come.
+std::optional<pid_t> newest_worker(const std::string& log, const std::set<pid_t>& struck) {
+  std::optional<pid_t> newest;
+  std::ifstream lines(log);
+  pid_t process = 0;
+  for (std::uint64_t seed = 0; lines >> seed >> process;) {
+    if (seed != 0 && !struck.contains(process) && JobProcess::is_running(process)) newest = process;
+  }
+  return newest;
+}
+
+TEST_F(BridgeJobTest, TwentyKillsAndFiveStopsOfWorkersAndAPoolThatGrowsAndShrinksLoseNoPosition) {
+  const std::string begun = dir_ / "begun";
+  JobProcess job(on_line({"training.steps=60", "env.blocks=4", "env.bridge.workers=1", "env.step_timeout_s=6",
+                          "checkpoint.interval=20", "eval.every=0", "env.options.log=" + begun}),
+                 dir_ / "runs.log");
+  std::set<pid_t> struck;
+  for (int strike = 1; strike <= 25; ++strike) {
+    ASSERT_TRUE(job.wait_output(iteration(2 * strike))) << job.output();
+    if (strike == 8 || strike == 16) {
+      EXPECT_TRUE(succeeded(troupe({"scale", strike == 8 ? "env=4" : "env=2", "--run-root", dir_ / "runs"})));
+    }
+    std::optional<pid_t> worker;
+    ASSERT_TRUE(job.wait_until([&] { return (worker = newest_worker(begun, struck)).has_value(); }, kToolDeadline));
+    struck.insert(*worker);
+    ASSERT_EQ(::kill(*worker, strike % 5 == 0 ? SIGSTOP : SIGKILL), 0);
+  }
+  ASSERT_EQ(job.wait(kRunDeadline), 0) << job.output();
+  EXPECT_THAT(verified("runs"), HasSubstr("lost 0  doubled 0"));
+  EXPECT_THAT(job.output(), AllOf(HasSubstr("env is now 4 by request"), HasSubstr("env is now 2 by request"),
+                                  Not(HasSubstr("stuck"))));
+  for (const pid_t worker : struck) EXPECT_FALSE(JobProcess::is_running(worker));
 }
 
 TEST_F(BridgeJobTest, WhatPythonLacksIsSaidBeforeTheRunBegins) {

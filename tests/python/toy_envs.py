@@ -11,18 +11,22 @@ from troupe_env.spaces import Box, Dict, Discrete
 
 class Line:
     """Push a point to the middle of a line. `fault`: what happens once, at step `at` of an episode, to the process that
-    finds the file `once`, which it removes: kill, hang, raise."""
+    finds the file `once`, which it removes: kill, hang, raise. `log`: a file that is told the seed and the process of
+    each episode that begins."""
     max_steps = 20
     dt = 0.1
 
-    def __init__(self, fault="", at=3, once=""):
+    def __init__(self, fault="", at=3, once="", log=""):
         self.observation_space = Box(-2, 2, (2,))
         self.action_space = Box(-1, 1, (1,))
-        self._fault, self._at, self._once = fault, at, once
+        self._fault, self._at, self._once, self._log = fault, at, once, log
 
     def reset(self, seed=None):
         self._x = np.random.default_rng(seed).uniform(-1, 1)
         self._step = 0
+        if self._log:
+            with open(self._log, "a", encoding="ascii") as file:
+                file.write(f"{seed} {os.getpid()}\n")
         return self._observation(), {}
 
     def expert(self, observation):

@@ -404,6 +404,65 @@ TEST(BridgeEnvTest, WorkersThatTheUserStartsFindTheSimulator) {
   EXPECT_THAT(EnvPool::make(factory_of(kLine, options), {}).error().message(), HasSubstr("nobody could come"));
 }
 
+/// Episodes that toy_envs.Line began, in order, but for those of descriptions.
+struct Begun {
+  std::uint64_t seed = 0;
+  pid_t process = 0;
+};
+std::vector<Begun> begun_in(const std::string& log) {
+  std::vector<Begun> all;
+  std::ifstream lines(log);
+  for (Begun one; lines >> one.seed >> one.process;) {
+    if (one.seed != 0) all.push_back(one);
+  }
+  return all;
+}
+
+TEST(BridgeEnvTest, WorkersComeAndGoAndNoEpisodeIsBegunTwice) {
+  const ScratchFolder folder;
+  const std::string log = folder / "begun";
+  EnvOptions options = in_tests({{"log", log}});
+  options.step_timeout = Seconds(8);
+  options.bridge.bind = "ipc://" + (folder / "sim.sock");
+  options.bridge.workers = 0;
+  std::vector<std::unique_ptr<WorkerProcess>> workers;
+  int number = 0;
+  const auto come = [&] {
+    auto started =
+        WorkerProcess::start(*worker_command(options.bridge),
+                             {"--connect", options.bridge.bind, "--env", kLine, "--name",
+                              "w" + std::to_string(number++), "--options", nlohmann::json(options.options).dump()},
+                             true);
+    EXPECT_TRUE(started);
+    return std::make_unique<WorkerProcess>(std::move(*started));
+  };
+  workers.push_back(come());
+  BridgePool pool(factory_of(kLine, options), {.num_envs = 8, .groups = 4, .seed = 5, .threads = 4});
+  pool.reset();
+  for (std::size_t step = 0; step < 1000; ++step) {
+    while (step == 200 && workers.size() < 4) workers.push_back(come());
+    if (step == 600) workers.resize(2);  // the others are killed
+    if (step % 100 == 50) {
+      if (step == 450) {
+        ASSERT_EQ(::kill(begun_in(log).back().process, SIGSTOP), 0);
+        workers.push_back(come());
+      } else {
+        auto& worker = workers[step / 100 % workers.size()];
+        worker.reset();  // killed
+        worker = come();
+      }
+    }
+    pool.step(0.1F);
+  }
+  EXPECT_GT(pool->counters().lost, 0);
+  EXPECT_GT(pool->counters().env_steps, 8 * 900);
+  std::vector<std::uint64_t> seeds;
+  for (const Begun& one : begun_in(log)) seeds.push_back(one.seed);
+  EXPECT_GT(seeds.size(), 8U);
+  std::sort(seeds.begin(), seeds.end());
+  EXPECT_EQ(std::adjacent_find(seeds.begin(), seeds.end()), seeds.end()) << "an environment was leased twice";
+}
+
 TEST(BridgeEnvTest, WorkersThatNeverComeAreSaidWithTheirLastWords) {
   EnvOptions options = in_tests();
   options.known = factory_of(kLine, options)->spec();  // nobody is asked before the first worker is started
