@@ -165,7 +165,7 @@ class RightsProbeTest : public KillNodeTest {
 
 TEST_F(RightsProbeTest, AHolderOfTheTokenCanOnlyBeANode) {
   auto job = run("token",
-                 {"training.steps=200", "cluster.num_nodes=2",
+                 {"training.steps=100", "cluster.num_nodes=2",
                   "cluster.component_placement.decoder={node_group: node, placement: \"1:0-1\"}"},
                  {"--listen", "127.0.0.1:0"});
   read_invitation(*job);
@@ -185,7 +185,7 @@ TEST_F(RightsProbeTest, AHolderOfTheTokenCanOnlyBeANode) {
 }
 
 TEST_F(RightsProbeTest, AnotherProcessOnTheRunsOwnSocketIsItsOwnerAndNothingElse) {
-  auto job = run("local", {"training.steps=200"});
+  auto job = run("local", {"training.steps=100"});
   ASSERT_TRUE(job->wait_output(step_line(2))) << job->output();
   std::ifstream file(run_directory("local") + "/endpoint");
   std::string endpoint;

@@ -18,21 +18,9 @@ TEST_F(RlLearningTest, GroupRelativeChunksReachTheGoal) {
   EXPECT_GE(learnt("runs", {"rl_reach_grpo"}, "eval/success_once"), 0.9);
 }
 
-TEST_F(RlLearningTest, AsynchronousPpoSolvesCartPoleOnAScriptedSchedule) {
-  EXPECT_GT(learnt("runs", {"rl_cartpole_async", "algorithm.deterministic=true"}, "eval/return"), 475);
-}
-
 TEST_F(RlLearningTest, VtraceSolvesCartPoleOnAScriptedSchedule) {
   EXPECT_GT(learnt("runs", {"rl_cartpole_vtrace", "algorithm.deterministic=true"}, "eval/return"), 475);
   EXPECT_LE(curve("runs", "env/total_steps").rbegin()->second, 200'000);
-}
-
-TEST_F(RlLearningTest, AMemoryFindsTheWayThroughTheTMaze) {
-  EXPECT_GE(learnt("runs", {"rl_tmaze_gru"}, "eval/success_once"), 0.95);
-}
-
-TEST_F(RlLearningTest, WithoutAMemoryTheWayIsGuessed) {
-  EXPECT_LE(learnt("runs", {"rl_tmaze_gru", "policy.memory=none"}, "eval/success_once"), 0.6);
 }
 
 }  // namespace
