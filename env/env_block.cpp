@@ -97,8 +97,8 @@ class ExecutedBlock final : public EnvBlock {
   Result<void> render(std::int64_t i, const std::string& camera, RenderTarget out) override {
     return batches_.at(static_cast<std::size_t>(i / lanes_)).render(i % lanes_, camera, out);
   }
-  Result<void> advise(std::int64_t row, std::span<float> action) override {
-    return batches_.at(static_cast<std::size_t>(row / lanes_)).advise(row % lanes_, action);
+  Result<void> advise(std::int64_t i, std::span<float> action) override {
+    return batches_.at(static_cast<std::size_t>(i / lanes_)).advise(i % lanes_, action);
   }
 
  private:
@@ -147,8 +147,8 @@ Result<std::unique_ptr<EnvBlock>> EnvBlock::make(std::shared_ptr<const EnvFactor
   if (factory->max_lanes() < 1)
     return Error{Errc::internal, fmt::format("{}: max_lanes() is {}; wanted 1 or more", spec.id, factory->max_lanes())};
   // as many as leave work for every thread
-  const std::int64_t lanes =
-      std::min(factory->max_lanes(), (options.envs + executor.threads() - 1) / executor.threads());
+  const std::int64_t cuts = factory->batches_per_block() > 0 ? factory->batches_per_block() : executor.threads();
+  const std::int64_t lanes = std::min(factory->max_lanes(), (options.envs + cuts - 1) / cuts);
   std::vector<std::unique_ptr<BatchEnv>> batches;
   for (std::int64_t env = 0; env < options.envs; env += lanes) {
     TROUPE_ASSIGN(auto batch, make_lanes(*factory, std::min(lanes, options.envs - env)));

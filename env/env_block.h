@@ -105,6 +105,8 @@ class EnvBlock {
   virtual std::uint64_t state_hash(std::int64_t i) const = 0;
   /// Env::render of one, between steps. Errors: those of Env::render; failed_precondition for a lost one.
   virtual Result<void> render(std::int64_t i, const std::string& camera, RenderTarget out) = 0;
+  /// As render(), Env::advise.
+  virtual Result<void> advise(std::int64_t i, std::span<float> action) = 0;
 };
 
 }  // namespace troupe::env

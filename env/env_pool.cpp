@@ -296,7 +296,7 @@ Result<void> EnvPool::render(std::int64_t i, const std::string& camera, RenderTa
 }
 
 Result<void> EnvPool::advise(std::int64_t i, std::span<float> action) {
-  return state_->groups.at(static_cast<std::size_t>(i / rows())).block->advise(i % rows(), action);
+  return state_->groups.at(static_cast<std::size_t>(i / envs())).block->advise(i % envs(), action);
 }
 
 }  // namespace troupe::env

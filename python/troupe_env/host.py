@@ -73,7 +73,7 @@ class Kind:
         begun = env.reset(seed=0)
         if not isinstance(begun, tuple) or len(begun) != 2:
             raise Said(f"{self.env_id}: reset returns a {type(begun).__name__}; wanted (observation, info)")
-        some = self.actions.to_env(self.actions.some())
+        some = self.actions.to_env(self.actions.some()[None])[0]
         stepped = env.step([some] * self.agents if self.is_team else some)
         if not isinstance(stepped, tuple) or len(stepped) != 5:
             raise Said(f"{self.env_id}: step returns {len(stepped) if isinstance(stepped, tuple) else 'no tuple of'} "
@@ -125,38 +125,85 @@ class Rows:
             self.close()
             raise
 
+    def share(self, size, nonce, offered):
+        """Makes memory for arrays (shared.py); questions that mean it have a count of rows in their place. Returns this
+        process's descriptor of it."""
+        count, self._arrays = len(self.envs), None
+        out, alive = self._observations(count)
+        wanted = {"rows": np.empty(count, "i4"), "seeds": np.empty(count, "u8"),
+                  "actions": np.empty(self._by_agent(count, self.kind.actions.size), "f4"),
+                  **{"obs." + name: array for name, array in self._as_sent(out).items()}, **self._outcomes(count),
+                  **({"alive": alive} if self.kind.agents > 1 else {})}
+        shared = Shared(size, nonce, offered, wanted)
+        if self._shared is not None:
+            self._shared.close()
+        self._shared = shared
+        return shared.fd
+
+    def asked(self, question, name):
+        """Rows and the array `name` of a question; its answer goes where they are."""
+        self._arrays = None
+        if "count" not in question:
+            return question["rows"], question[name]
+        count = question["count"]
+        if self._shared is None or not 0 <= count <= len(self.envs):
+            raise ValueError(f"{count} rows in memory, of {len(self.envs)}")
+        self._arrays = self._shared.arrays
+        return self._arrays["rows"][:count], self._arrays[name][:count]
+
     def _by_agent(self, *shape):
         """[rows, ...], or [rows, agents, ...] where there are several."""
         return shape[:1] + ((self.kind.agents,) if self.kind.agents > 1 else ()) + shape[1:]
 
-    def _observations(self, count):
-        out = {field.name: np.zeros((count, self.kind.agents, *field.shape), field.dtype) for field in self.kind.fields}
-        return out, np.zeros((count, self.kind.agents), np.uint8)
+    def _as_sent(self, out):
+        return {name: array.reshape(self._by_agent(len(array), *array.shape[2:])) for name, array in out.items()}
 
-    def _observe(self, out, alive, at, observation):
+    def _observations(self, count):
+        """{field: [rows, agents, ...]}, and who is alive, [rows, agents]."""
+        shapes = {field.name: (count, self.kind.agents, *field.shape) for field in self.kind.fields}
+        if self._arrays is None:
+            return ({field.name: np.zeros(shapes[field.name], field.dtype) for field in self.kind.fields},
+                    np.zeros((count, self.kind.agents), np.uint8))
+        return ({name: self._arrays["obs." + name][:count].reshape(shape) for name, shape in shapes.items()},
+                self._arrays["alive"][:count] if self.kind.agents > 1 else np.zeros((count, 1), np.uint8))
+
+    def _outcomes(self, count):
+        """What a step gives beside the observation."""
+        names = ("reward", "terminated", "truncated", "success", "info")
+        if self._arrays is not None:
+            return {name: self._arrays[name][:count] for name in names}
+        shapes = (self._by_agent(count), (count,), (count,), (count,), (count, len(self.kind.info)))
+        return {name: np.zeros(shape, dtype) for name, shape, dtype in zip(names, shapes, ("f8", "u1", "u1", "u1", "f8"))}
+
+    def _answer(self, observations, outcomes, errors):
+        out, alive = observations
+        if self._arrays is not None:
+            return {"count": len(alive), "errors": errors}
+        return {"obs": self._as_sent(out), **outcomes, "errors": errors,
+                **({"alive": alive} if self.kind.agents > 1 else {})}
+
+    def _observe(self, observations, at, observation):
+        out, alive = observations
         each = observation if self.kind.is_team else [observation]
         if len(each) != self.kind.agents:
             raise ValueError(f"{len(each)} observations; there are {self.kind.agents} agents")
         for agent, one in enumerate(each):
-            if one is None and self.kind.is_team:
-                continue  # it has left the others
-            alive[at, agent] = 1
+            # None: it has left the others
+            alive[at, agent] = 0 if one is None and self.kind.is_team else 1
             for field in self.kind.fields:
-                field.write(out[field.name][at, agent], one)
+                if alive[at, agent]:
+                    field.write(out[field.name][at, agent], one)
+                else:
+                    out[field.name][at, agent] = 0
 
-    def _answer(self, out, alive, errors):
-        count = len(alive)
-        answer = {"obs": {field.name: out[field.name].reshape(self._by_agent(count, *field.shape))
-                          for field in self.kind.fields}, "errors": errors}
-        return {**answer, "alive": alive} if self.kind.agents > 1 else answer
-
-    def _lose(self, row, error, errors, arrays):
-        """`arrays`: what the answer has of the row, which is zero."""
+    def _lose(self, row, error, errors, at, observations, outcomes):
+        """What the answer has of the row is zero."""
         env, self.envs[row] = self.envs[row], None
         errors.append([row, what_failed(error)])
         self._told[row] = None
-        for array in arrays:
-            array[...] = 0
+        out, alive = observations
+        for array in (*out.values(), alive, *outcomes.values()):
+            array[at] = 0
         try:
             if env is not None and hasattr(env, "close"):
                 env.close()
@@ -165,35 +212,37 @@ class Rows:
 
     def reset(self, rows, seeds):
         """Begins an episode in each of `rows`."""
-        (out, alive), errors = self._observations(len(rows)), []
+        observations, errors = self._observations(len(rows)), []
         for at, (row, seed) in enumerate(zip(rows.tolist(), seeds.tolist())):
             try:
                 if self.envs[row] is None:
                     self.envs[row] = self.kind.make()
-                observation = self.envs[row].reset(seed=seed & 0x7FFFFFFF)[0]
-                self._observe(out, alive, at, observation)
+                observation = self._seen[row] = self.envs[row].reset(seed=seed & 0x7FFFFFFF)[0]
+                self._observe(observations, at, observation)
                 if self._told[row] is False:
                     self.kind.say_unseen()
                 self._told[row] = None
             except FAILURES as error:
-                self._lose(row, error, errors)
-        return self._answer(out, alive, errors)
+                self._lose(row, error, errors, at, observations, {})
+        return self._answer(observations, {}, errors)
 
     def step(self, rows, actions):
         """One control step of each of `rows`; actions f32 [rows, size], or [rows, agents, size]. Nothing resets by
         itself."""
         count, kind = len(rows), self.kind
-        (out, alive), errors = self._observations(count), []
-        rewards, info_values = np.zeros((count, kind.agents)), np.zeros((count, len(kind.info)))
-        terminated, truncated, success = (np.zeros(count, np.uint8) for _ in range(3))
+        observations, outcomes, errors = self._observations(count), self._outcomes(count), []
+        _, terminated, truncated, success, info_values = outcomes.values()
+        rewards = outcomes["reward"].reshape(count, kind.agents)
+        taken = kind.actions.to_env(actions.reshape(count * kind.agents, kind.actions.size))
         for at, row in enumerate(rows.tolist()):
             try:
                 env = self.envs[row]
                 if env is None:
                     raise RuntimeError("a step before the reset")
-                taken = [kind.actions.to_env(action) for action in actions[at].reshape(kind.agents, -1)]
-                observation, reward, terminated[at], truncated[at], info = env.step(taken if kind.is_team else taken[0])
-                self._observe(out, alive, at, observation)
+                action = list(taken[at * kind.agents:(at + 1) * kind.agents]) if kind.is_team else taken[at]
+                observation, reward, terminated[at], truncated[at], info = env.step(action)
+                self._seen[row] = observation
+                self._observe(observations, at, observation)
                 rewards[at] = reward
                 if kind.success_key is not None:
                     success[at] = bool(info.get(kind.success_key, False))
@@ -201,13 +250,12 @@ class Rows:
                 if kind.info:
                     info_values[at] = [info.get(name, np.nan) for name in kind.info]
             except FAILURES as error:
-                self._lose(row, error, errors)
-        return {**self._answer(out, alive, errors), "reward": rewards.reshape(self._by_agent(count)),
-                "terminated": terminated, "truncated": truncated, "success": success, "info": info_values}
+                self._lose(row, error, errors, at, observations, outcomes)
+        return self._answer(observations, outcomes, errors)
 
     def expert(self, row):
-        """What the environment's own expert does now, as Troupe has actions; None: it has none."""
-        expert = getattr(self.envs[row], "expert", None)
+        """What the environment's own expert does now, as Troupe has actions; None: it has none, as teams have."""
+        expert = None if self.kind.is_team else getattr(self.envs[row], "expert", None)
         return None if expert is None else self.kind.actions.from_env(expert(self._seen[row]))
 
     def render(self, row, width, height):

@@ -19,47 +19,10 @@ using comm::WireValue;
 
 /// What the numbers of `bytes` are, each read once: a worker that fails may still write to shared memory.
 template <class T>
-NdArray array_of(const char* dtype, std::vector<std::int64_t> shape, std::span<const T> values) {
-  NdArray array{.dtype = dtype, .shape = std::move(shape), .data = {}};
-  const auto bytes = std::as_bytes(values);
-  array.data.assign(bytes.begin(), bytes.end());
-  return array;
-}
-
-/// What the numbers of an answer are stored as.
-const char* numpy_name(EnvDType dtype) {
-  return dtype == EnvDType::u8 ? "|u1" : dtype == EnvDType::f32 ? "<f4" : "<f8";
-}
-
-/// The array `name`, of this dtype and shape.
-Result<const NdArray*> array_in(const WireMap& map, const std::string& name, std::string_view dtype,
-                                const std::vector<std::int64_t>& shape) {
-  const WireValue* value = find(map, name);
-  const NdArray* array = value == nullptr ? nullptr : value->as<NdArray>();
-  if (array != nullptr && array->dtype == dtype && array->shape == shape) return array;
-  return broken(fmt::format("has {} as '{}'; wanted an array {} [{}]", value == nullptr ? "nothing" : describe(*value),
-                            name, dtype, fmt::join(shape, ", ")));
-}
-
-template <class T>
-Result<std::span<const T>> numbers_in(const WireMap& map, const std::string& name, std::string_view dtype,
-                                      const std::vector<std::int64_t>& shape) {
-  TROUPE_ASSIGN(const NdArray* array, array_in(map, name, dtype, shape));
-  return std::span<const T>(reinterpret_cast<const T*>(array->data.data()), array->data.size() / sizeof(T));
-}
-
-/// [b, ...] of what `count` environments have each; of what each of their agents has, [b, P, ...] where there are
-/// several.
-std::vector<std::int64_t> batched(std::int64_t count, std::int64_t agents, const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> all{count};
-  if (agents > 1) all.push_back(agents);
-  all.insert(all.end(), shape.begin(), shape.end());
-  return all;
-}
-
-NdArray rows_of(std::span<const std::int64_t> lanes) {
-  std::vector<std::int32_t> rows(lanes.begin(), lanes.end());
-  return array_of<std::int32_t>("<i4", {static_cast<std::int64_t>(rows.size())}, rows);
+T number_at(std::span<const std::byte> bytes, std::size_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
 }
 
 }  // namespace
@@ -88,25 +51,24 @@ Result<void> BridgeEnv::reset(std::span<const std::int64_t> lanes, std::span<con
 Result<void> BridgeEnv::step(std::span<const std::int64_t> lanes, std::span<const float> actions,
                              std::span<const StepSlot> out) {
   TROUPE_TRY(check_actions(spec_, lanes, actions));
-  const auto count = static_cast<std::int64_t>(lanes.size());
-  TROUPE_ASSIGN(const WireMap answer,
-                lease_->call("STEP",
-                             {{"rows", rows_of(lanes)},
-                              {"actions", array_of("<f4", batched(count, spec_.agents, {spec_.action.size}), actions)}},
-                             patience_));
+  WireMap question = arrays_.question(lanes);
+  arrays_.add(question, LeaseArrays::actions, std::as_bytes(actions));
+  TROUPE_ASSIGN(const WireMap answer, lease_->call("STEP", std::move(question), patience_));
   TROUPE_TRY(read_observations(answer, lanes, out));
-  const auto infos = static_cast<std::int64_t>(spec_.info.size());
-  TROUPE_ASSIGN(const auto reward, numbers_in<double>(answer, "reward", "<f8", batched(count, spec_.agents, {})));
-  TROUPE_ASSIGN(const auto terminated, numbers_in<std::uint8_t>(answer, "terminated", "|u1", {count}));
-  TROUPE_ASSIGN(const auto truncated, numbers_in<std::uint8_t>(answer, "truncated", "|u1", {count}));
-  TROUPE_ASSIGN(const auto success, numbers_in<std::uint8_t>(answer, "success", "|u1", {count}));
-  TROUPE_ASSIGN(const auto info, numbers_in<double>(answer, "info", "<f8", {count, infos}));
+  const auto count = static_cast<std::int64_t>(lanes.size());
+  const std::size_t infos = spec_.info.size(), agents = static_cast<std::size_t>(spec_.agents);
+  TROUPE_ASSIGN(const auto reward, arrays_.in(answer, LeaseArrays::reward, count));
+  TROUPE_ASSIGN(const auto terminated, arrays_.in(answer, LeaseArrays::terminated, count));
+  TROUPE_ASSIGN(const auto truncated, arrays_.in(answer, LeaseArrays::truncated, count));
+  TROUPE_ASSIGN(const auto success, arrays_.in(answer, LeaseArrays::success, count));
+  TROUPE_ASSIGN(const auto info, arrays_.in(answer, LeaseArrays::info, count));
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    std::copy_n(reward.begin() + static_cast<std::ptrdiff_t>(i) * spec_.agents, spec_.agents, out[i].reward);
-    *out[i].terminated = terminated[i] != 0;
-    *out[i].truncated = truncated[i] != 0 && terminated[i] == 0;
-    *out[i].success = success[i] != 0;
-    std::copy_n(info.begin() + static_cast<std::ptrdiff_t>(i) * infos, infos, out[i].info.begin());
+    for (std::size_t agent = 0; agent < agents; ++agent)
+      out[i].reward[agent] = number_at<double>(reward, i * agents + agent);
+    *out[i].terminated = number_at<std::uint8_t>(terminated, i) != 0;
+    *out[i].truncated = number_at<std::uint8_t>(truncated, i) != 0 && !*out[i].terminated;
+    *out[i].success = number_at<std::uint8_t>(success, i) != 0;
+    for (std::size_t k = 0; k < infos; ++k) out[i].info[k] = number_at<double>(info, i * infos + k);
   }
   return {};
 }
@@ -115,18 +77,19 @@ Result<void> BridgeEnv::read_observations(const WireMap& answer, std::span<const
                                           std::span<const StepSlot> out) {
   const auto count = static_cast<std::int64_t>(lanes.size());
   for (std::size_t f = 0; f < spec_.observation.size(); ++f) {
-    const EnvField& field = spec_.observation[f];
-    TROUPE_ASSIGN(const NdArray* array,
-                  array_in(*fields, field.name, numpy_name(field.dtype), batched(count, spec_.agents, field.shape)));
-    const auto bytes = static_cast<std::size_t>(spec_.agents * field.bytes());
+    TROUPE_ASSIGN(const auto values, arrays_.in(answer, LeaseArrays::observation + f, count));
+    const auto bytes = static_cast<std::size_t>(spec_.agents * spec_.observation[f].bytes());
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (!out[i].observation.empty()) std::memcpy(out[i].observation[f], values.data() + i * bytes, bytes);
     }
   }
   if (spec_.agents > 1) {
-    TROUPE_ASSIGN(const auto alive, numbers_in<std::uint8_t>(answer, "alive", "|u1", {count, spec_.agents}));
-    for (std::size_t i = 0; i < out.size(); ++i)
-      std::copy_n(alive.begin() + static_cast<std::ptrdiff_t>(i) * spec_.agents, spec_.agents, out[i].alive.begin());
+    TROUPE_ASSIGN(const auto alive, arrays_.in(answer, arrays_.alive(), count));
+    const auto agents = static_cast<std::size_t>(spec_.agents);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      for (std::size_t agent = 0; agent < agents; ++agent)
+        out[i].alive[agent] = number_at<std::uint8_t>(alive, i * agents + agent);
+    }
   }
   const WireValue* errors = find(answer, "errors");
   const WireArray* list = errors == nullptr ? nullptr : errors->as<WireArray>();

@@ -34,7 +34,7 @@ class BridgeFactory final : public EnvFactory {
   std::int64_t max_lanes() const noexcept override { return max_lanes_; }
   bool waits_for_others() const noexcept override { return true; }
   std::int64_t batches_per_block() const noexcept override { return setup_.bridge.workers; }
-  bool may_advise() const noexcept override { return true; }
+  bool may_advise() const noexcept override { return setup_.spec.agents == 1; }
   bool is_making() const override {
     const std::lock_guard lock(mutex_);
     return pool_ && pool_->hub().stats().making > 0;

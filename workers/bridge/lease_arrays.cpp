@@ -40,16 +40,21 @@ Error broken_answer(const std::string& what) { return {Errc::data_loss, "the wor
 LeaseArrays::LeaseArrays(comm::BridgeLease& lease, const EnvSpec& spec, std::int64_t lanes, bool shares_memory,
                          std::chrono::milliseconds patience)
     : lanes_(lanes) {
+  const auto by_agent = [&spec](std::vector<std::int64_t> shape) {
+    if (spec.agents > 1) shape.insert(shape.begin(), spec.agents);
+    return shape;
+  };
   add_kind("rows", "<i4", {}, 4);
   add_kind("seeds", "<u8", {}, 8);
-  add_kind("actions", "<f4", {spec.action.size}, 4);
-  add_kind("reward", "<f8", {}, 8);
+  add_kind("actions", "<f4", by_agent({spec.action.size}), 4);
+  add_kind("reward", "<f8", by_agent({}), 8);
   add_kind("terminated", "|u1", {}, 1);
   add_kind("truncated", "|u1", {}, 1);
   add_kind("success", "|u1", {}, 1);
   add_kind("info", "<f8", {static_cast<std::int64_t>(spec.info.size())}, 8);
   for (const EnvField& field : spec.observation)
-    add_kind(field.name, numpy_name(field.dtype), field.shape, env_dtype_bytes(field.dtype));
+    add_kind(field.name, numpy_name(field.dtype), by_agent(field.shape), env_dtype_bytes(field.dtype), true);
+  if (spec.agents > 1) add_kind("alive", "|u1", {spec.agents}, 1);
   if (!shares_memory) return;
   auto memory = share(lease, patience);
   if (memory)
@@ -59,19 +64,22 @@ LeaseArrays::LeaseArrays(comm::BridgeLease& lease, const EnvSpec& spec, std::int
 }
 
 void LeaseArrays::add_kind(std::string name, const char* dtype, std::vector<std::int64_t> shape,
-                           std::int64_t item_bytes) {
+                           std::int64_t item_bytes, bool is_observed) {
   for (const std::int64_t size : shape) item_bytes *= size;
-  kinds_.push_back({.name = std::move(name), .dtype = dtype, .shape = std::move(shape), .row_bytes = item_bytes});
+  kinds_.push_back({.name = std::move(name),
+                    .dtype = dtype,
+                    .shape = std::move(shape),
+                    .row_bytes = item_bytes,
+                    .is_observed = is_observed});
 }
 
 Result<comm::Arena> LeaseArrays::share(comm::BridgeLease& lease, std::chrono::milliseconds patience) {
   std::int64_t end = kLine;
   WireArray arrays;
-  for (std::size_t part = 0; part < kinds_.size(); ++part) {
-    Kind& kind = kinds_[part];
+  for (Kind& kind : kinds_) {
     WireArray shape;
     for (const std::int64_t size : batched(lanes_, kind.shape)) shape.emplace_back(size);
-    const std::string name = part < observation ? kind.name : "obs." + kind.name;
+    const std::string name = kind.is_observed ? "obs." + kind.name : kind.name;
     arrays.emplace_back(WireArray{name, kind.dtype, std::move(shape), end});
     kind.offset = std::exchange(end, end + in_lines(lanes_ * kind.row_bytes));
   }
@@ -113,7 +121,7 @@ Result<std::span<const std::byte>> LeaseArrays::in(const WireMap& answer, std::s
                                      filled == nullptr ? "nothing" : describe(*filled), count));
   }
   const WireMap* map = &answer;
-  if (part >= observation) {
+  if (kind.is_observed) {
     const WireValue* all = find(answer, "obs");
     map = all == nullptr ? nullptr : all->as<WireMap>();
     if (map == nullptr) return broken_answer("has no obs, a map");

@@ -22,8 +22,10 @@ Error broken_answer(const std::string& what);
 /// (docs/bridge.md#messages). One question at a time.
 class LeaseArrays {
  public:
-  /// Fields of the observation follow them.
+  /// Fields of the observation follow them; then, with several agents, who is alive.
   enum Part : std::size_t { rows, seeds, actions, reward, terminated, truncated, success, info, observation };
+  /// Of several agents alone.
+  std::size_t alive() const { return kinds_.size() - 1; }
 
   /// With memory where `shares_memory` and the worker can; why it cannot is logged.
   LeaseArrays(comm::BridgeLease& lease, const EnvSpec& spec, std::int64_t lanes, bool shares_memory,
@@ -45,11 +47,14 @@ class LeaseArrays {
     /// Of one row.
     std::vector<std::int64_t> shape;
     std::int64_t row_bytes = 0;
+    /// Part of the observation.
+    bool is_observed = false;
     /// In the memory.
     std::int64_t offset = 0;
   };
 
-  void add_kind(std::string name, const char* dtype, std::vector<std::int64_t> shape, std::int64_t item_bytes);
+  void add_kind(std::string name, const char* dtype, std::vector<std::int64_t> shape, std::int64_t item_bytes,
+                bool is_observed = false);
   Result<comm::Arena> share(comm::BridgeLease& lease, std::chrono::milliseconds patience);
   std::span<std::byte> memory_of(std::size_t part, std::int64_t count) const;
 

@@ -217,10 +217,7 @@ void RolloutWorker::answered(const Item& item, Clock::time_point now) {
     writer_.transition(open.item, open.call, view_of(block), block.history);
     ++open.call;
     stats_.transitions += layout_.envs();
-    if (now - open.told_at >= kTellEvery) {
-      open.told_at = now;
-      open.order.progress();
-    }
+    tell_feed(open, now);
   }
   batcher_.add(index, now);
 }
