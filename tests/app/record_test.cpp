@@ -138,6 +138,11 @@ TEST_F(RecordCommandTest, AnEnvironmentInPythonIsPlayedByItsOwnExpert) {
     EXPECT_EQ(static_cast<float>(table->vectors.at("action").row(row)[0]), std::clamp(-5 * x, -1.0F, 1.0F)) << row;
   }
   std::filesystem::remove_all(folder_ / "demos");
+  expect_end(record("python:toy_envs:CutLine"), 0, {"3 episodes"});
+  const auto cut = LerobotDataset::open(folder_ / "demos");
+  ASSERT_TRUE(cut) << cut.error().message();
+  for (const auto& episode : cut->episodes()) EXPECT_LE(episode.length, 6) << "nothing behind the cut";
+  std::filesystem::remove_all(folder_ / "demos");
   const ProgramEnd none = record("python:toy_envs:NoExpert");
   expect_end(none, 2);
   EXPECT_THAT(none.text(), HasSubstr("python:toy_envs:NoExpert has no expert to record: its class has no method"));

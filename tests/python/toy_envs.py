@@ -55,6 +55,14 @@ class Line:
         raise ValueError("the line broke")
 
 
+class CutLine(Line):
+    """Cuts its episodes itself, at step 6."""
+
+    def step(self, action):
+        observation, reward, _, _, info = super().step(action)
+        return observation, reward, False, self._step == 6, info
+
+
 class NoExpert(Line):
     expert = None
 

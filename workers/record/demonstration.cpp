@@ -155,7 +155,7 @@ Result<Demonstration> Demonstrator::play(std::uint64_t seed) {
     demo.success.push_back(env_->view().success()[0] != 0 ? 1.0F : 0.0F);
     demo.done.push_back(0.0F);
     demo.terminated.push_back(env_->view().terminated()[0] != 0 ? 1.0F : 0.0F);
-    held = demo.terminated.back() != 0 ? kHoldSteps + 1 : demo.success.back() != 0 ? held + 1 : 0;
+    held = env_->view().done()[0] != 0 ? kHoldSteps + 1 : demo.success.back() != 0 ? held + 1 : 0;
   }
   demo.done.back() = 1.0F;
   return demo;
