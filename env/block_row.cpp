@@ -203,8 +203,9 @@ Result<bool> BlockRow::accept(std::span<const float> action, std::int64_t k) {
     out_->reward()[at] = static_cast<float>(trained_[agent]);
     out_->valid()[at] = acted_[agent];
     out_->success()[at] = step_.success;
-    out_->terminated()[at] = over ? terminated : has_died(agent);
-    out_->truncated()[at] = over && !terminated;
+    const bool ended = terminated || has_died(agent);
+    out_->terminated()[at] = ended;
+    out_->truncated()[at] = over && !ended;
   }
   for (std::int32_t& executed : own(out_->executed())) ++executed;
   for (std::size_t agent = 1; agent < agents_; ++agent)
@@ -220,8 +221,8 @@ Result<void> BlockRow::reward_agents(std::span<const float> action, bool termina
     const RewardStep step{.observation = {},
                           .action = action.subspan(agent * size, size),
                           .next_observation = observation_of(agent),
-                          .is_terminated = over ? terminated : has_died(agent),
-                          .is_truncated = over && !terminated,
+                          .is_terminated = terminated || has_died(agent),
+                          .is_truncated = over && !terminated && !has_died(agent),
                           .is_success = step_.success};
     TROUPE_ASSIGN(trained_[agent], reward_[agent].of(own_[agent], step));
   }

@@ -112,9 +112,7 @@ class BlockRow {
   };
   bool is_terminated() const { return step_.terminated && rules_.options.reset_mode != ResetMode::fixed; }
   /// In the step under way. Nothing is expected behind the death of an agent, whatever the others go on to do.
-  bool has_died(std::size_t agent) const {
-    return acted_[agent] != 0 && alive_[agent] == 0 && rules_.options.reset_mode != ResetMode::fixed;
-  }
+  bool has_died(std::size_t agent) const { return acted_[agent] != 0 && alive_[agent] == 0; }
   bool is_at_limit() const { return limit_ > 0 && length_ + 1 >= limit_; }
   /// Of all rows of the environment.
   std::span<double> infos() const;

@@ -76,6 +76,22 @@ TEST_F(AgentsTest, ADeadAgentsRowIsMaskedUntilTheEndAndItsActionsAreIgnored) {
   EXPECT_THAT(view().info().first(3), Each(2));
 }
 
+TEST_F(AgentsTest, ADeathAtTheTimeLimitIsATerminationOfThatRowAlone) {
+  start();
+  std::int64_t steps = 0;
+  for (; view().alive()[0] != 0; ++steps) push(1, 0, 0);
+  start({.max_steps = steps});
+  for (std::int64_t i = 0; i < steps; ++i) push(1, 0, 0);
+  EXPECT_THAT(ints(view().terminated()), ElementsAre(1, 0, 0, 0, 0, 0));
+  EXPECT_THAT(ints(view().truncated()), ElementsAre(0, 1, 1, 1, 1, 1));
+}
+
+TEST_F(AgentsTest, ADeathIsATerminationWhereThoseOfTheTaskAreIgnored) {
+  start({.reset_mode = ResetMode::fixed});
+  kill_first();
+  EXPECT_THAT(ints(view().terminated()), ElementsAre(1, 0, 0, 0, 0, 0));
+}
+
 TEST_F(AgentsTest, RowsOfAnEnvironmentEndTogetherAndItsReturnIsTheMeanOverAgents) {
   start();
   double sum = 0;
