@@ -41,8 +41,11 @@ class Kind:
         first = self.make()
         self._first = first
         # of several agents: lists of observations, actions and rewards, one for each
-        self.is_team = isinstance(getattr(first, "agents", None), int)
-        self.agents = first.agents if self.is_team else 1
+        agents = getattr(first, "agents", None)
+        self.is_team = isinstance(agents, int) and not isinstance(agents, bool)
+        self.agents = agents if self.is_team else 1
+        if self.agents < 1:
+            raise Said(f"{env_id}: agents is {self.agents}; wanted 1 or more")
         self.fields = fields_of(first.observation_space, {"f32": "f4", "f64": "f8"}[own.get("obs_dtype", "f32")])
         self.actions = Actions(first.action_space)
         self._probe(first)

@@ -28,6 +28,8 @@ class _Team:
     def __init__(self, name, env):
         self._env = env
         self._names = list(env.possible_agents)
+        if not self._names:
+            raise Said(f"pettingzoo:{name}: possible_agents is empty; wanted the names of the agents")
         self.agents = len(self._names)
         first = self._names[0]
         self.observation_space, self.action_space = env.observation_space(first), env.action_space(first)
@@ -57,7 +59,7 @@ class _Team:
         # the last observations of an episode are looked at where it was cut
         seen = [observations.get(agent) for agent in self._names] if over else self._of_the_living(observations)
         return (seen, [float(rewards.get(agent, 0)) for agent in self._names], terminated, over and not terminated,
-                infos.get(self._names[0], {}))
+                infos.get(living[0], {}) if living else {})
 
     def _of_the_living(self, observations):
         return [observations[agent] if agent in self._env.agents else None for agent in self._names]
