@@ -6,7 +6,7 @@ import subprocess
 from page_commands import normal
 
 MOST_NOT_RUN = 10
-REASONS = ("published weights", "a GPU")
+REASONS = ("published weights", "a package of Python", "a GPU")
 # Flags that other programs take, by a word of the paragraph that names one of them.
 FOREIGN_FLAGS = {"--ci": "scripts/", "--slow": "scripts/test", "--all": "scripts/lint", "--gtest_filter": "test_",
                  "--fmad": "CUDA", "--logdir": "tensorboard", "--every": "metrics.jsonl", "--project": "MLflow",

@@ -6,7 +6,7 @@ nobody can run it. Placeholders are words of capitals (JOB, RUN..., POOL=N), <wo
 command, and stands in a fenced block; a block is wholly of usage lines or has none.
 
 Markers are comments of Markdown, on a line of their own, about the next fenced block:
-  <!-- not run: REASON -->            published weights, or a GPU
+  <!-- not run: REASON -->            published weights, a package of Python, or a GPU
   <!-- exits with N -->               the exit code of its last command, otherwise 0
   <!-- prints -->                     the block is output: each line occurs in what the last command block printed
   <!-- beside: COMMAND -->            run while COMMAND runs
