@@ -4,6 +4,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "model/wan/infer/denoise.h"
 #include "tests/model/wan/infer/infer_fixture.h"
 #include "tests/support/golden_folder.h"
@@ -68,13 +71,23 @@ TEST(EulerTest, AVelocityOfAnotherShapeIsRefused) {
   EXPECT_THROW(sampler.advance(at::ones({3})), c10::Error);
 }
 
+/// Those of the cases that record velocities.
+std::vector<GoldenCase> velocity_cases() {
+  auto cases = golden_cases("dit", "unipc");
+  std::erase_if(cases, [](const GoldenCase& c) {
+    if (!std::filesystem::exists(c.tensors())) return true;  // GoldenUniPcTest says that it is missing
+    const auto all = testing::load_safetensors(c.tensors());
+    return std::none_of(all.begin(), all.end(), [](const auto& one) { return one.first.ends_with(".velocity"); });
+  });
+  return cases;
+}
+
 class GoldenEulerTest : public ::testing::TestWithParam<GoldenCase> {};
 
 /// The velocities that the reference's network gave, along the noise levels that the reference recorded.
 TEST_P(GoldenEulerTest, RecordedVelocitiesAreSummedOverTheRecordedLevels) {
   const auto all = testing::load_safetensors(GetParam().tensors());
   const auto in = testing::with_prefix(all, "in."), out = testing::with_prefix(all, "out.");
-  int compared = 0;
   for (const auto& [name, velocity] : in) {
     const auto dot = name.find(".velocity");
     if (dot == std::string::npos) continue;
@@ -87,12 +100,10 @@ TEST_P(GoldenEulerTest, RecordedVelocitiesAreSummedOverTheRecordedLevels) {
     for (std::int64_t i = 0; i < steps; ++i) sampler.advance(velocity[i]);
     testing::expect_near(sampler.sample().to(at::kDouble), by_formula(levels, in.at(run + ".sample"), velocity, steps),
                          2e-5, run);
-    ++compared;
   }
-  if (compared == 0) GTEST_SKIP() << GetParam().name << " records no velocities";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenEulerTest, ::testing::ValuesIn(golden_cases("dit", "unipc")), golden_case_name);
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenEulerTest, ::testing::ValuesIn(velocity_cases()), golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenEulerTest);
 
 /// A whole run of the network: every sample is the one before it plus the guided velocity times the change of level.
