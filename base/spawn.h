@@ -15,7 +15,7 @@
 namespace troupe::base {
 
 /// What posix_spawn is told of a child: a process group of its own, no signal blocked or ignored, stdin from /dev/null,
-/// and no descriptor above 2. Whoever starts the child adds its stdout and stderr to `actions`.
+/// and no descriptor above 2. The caller adds the child's stdout and stderr to `actions`.
 struct SpawnSettings {
   SpawnSettings();
   ~SpawnSettings();

@@ -38,8 +38,8 @@ struct RowCounters {
 };
 
 /// The row of one environment of a block, or its rows where it has several agents, and the episode that it is in: the
-/// rules of actions, chunks, ends, time limits, rewards and losses, and what is written where. Whoever holds the
-/// environment (env/block_lanes.h) calls it in between:
+/// rules of actions, chunks, ends, time limits, rewards and losses, and what is written where. BlockLanes, which
+/// holds the environment, calls the environment in between:
 ///     open, { admit, slot, <step>, accept, end or lose } for each action, { begin, <reset>, has_begun }, close
 /// Used by one thread at a time.
 class BlockRow {

@@ -12,7 +12,7 @@
 namespace troupe::env {
 
 /// tmaze-v1: a corridor ends in a junction. A sign at its start says which way to turn there, and nothing else does:
-/// whoever does not remember it goes the right way in half of the episodes. Actions: 0 north, 1 east (along the
+/// a policy without a memory goes the right way in half of the episodes. Actions: 0 north, 1 east (along the
 /// corridor), 2 south, 3 west. Turning at the junction ends the episode, with reward 4 and success the way that the
 /// sign said; running into a wall costs 0.1, and so does the wrong turn.
 ///     observation "state" f32 [3]: 0 1 1 at the start where the way is north, 1 1 0 where it is south, 1 0 1 in the

@@ -420,7 +420,7 @@ TEST_F(BridgeHubTest, MessagesThatAreNearlyRightEndNeitherHubNorOtherWorkers) {
     }
     stranger.send({kBridgeMagic, frame});
     if (i % 100 != 99) continue;
-    // what was answered is taken, so that nobody waits for room
+    // the hub's answers are read, so that its queue to this worker does not fill
     stranger.say(BridgeMessage{.type = "HELLO", .body = {{"name", "last"}}});
     while (text(stranger.hear("REJECT"), "reason") != "no more of them") {
     }
