@@ -14,19 +14,21 @@ using namespace configs;
 namespace device {
 using namespace configs;
 }
-namespace kernels {
+namespace image {
 using namespace configs;
 }
+namespace kernels {
+using namespace image;
+}
 namespace env {
-using namespace configs;
+using namespace image;
 }
 namespace comm {
 using namespace configs;
 }
 namespace data {
 using namespace kernels;
-using namespace configs;
-}  // namespace data
+}
 namespace model {
 using namespace kernels;
 using namespace comm;

@@ -49,7 +49,7 @@ class CounterRng {
 /// Streams of CounterRng; the numbers are part of what makes a run reproducible and never change.
 namespace rng_stream {
 /// Of a sample, by its global position: place of the crop, colour jitter, choice among paraphrases, dataset of a
-/// mixture, dropout of the instruction (data/image, data/language, data/sampling).
+/// mixture, dropout of the instruction (image, data/language, data/sampling).
 inline constexpr std::uint64_t crop = 0, jitter = 1, language = 2, mixture = 3, dropout = 4;
 /// Of a training sample, by its global position: flow-matching noise and timesteps of video latents and of actions.
 inline constexpr std::uint64_t video_noise = 16, video_timestep = 17, action_noise = 18, action_timestep = 19;

@@ -11,11 +11,11 @@
 #include <tuple>
 
 #include "base/log.h"
-#include "data/image/canvas.h"
 #include "data/lerobot/dataset_location.h"
 #include "data/lerobot/defects.h"
 #include "data/lerobot/modality.h"
 #include "data/sampling/window.h"
+#include "image/canvas.h"
 
 namespace troupe::data {
 

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
-#include "data/image/canvas.h"
 #include "data/mixture_statistics.h"
 #include "data/sampling/mixture_weights.h"
 #include "data/sampling/window.h"
+#include "image/canvas.h"
 
 namespace troupe::data {
 

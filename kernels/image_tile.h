@@ -1,12 +1,13 @@
 #pragma once
 
-#include "kernels/image_pixel.h"
+#include "base/namespaces.h"
+#include "image/pixel.h"
 
 namespace troupe::kernels {
 
 // The image chain pixel by pixel: from the planes of a decoded frame to its tile of the canvas. The CUDA kernels
 // are loops over these functions, and a scalar loop over them is the reference of the vectorised CPU chain
-// (data/image).
+// (image).
 
 /// Antialiased weights of one axis on `taps` entries an output position, PyTorch's bilinear with antialias=True;
 /// entries past count are not read.

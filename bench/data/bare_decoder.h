@@ -7,8 +7,8 @@
 
 #include "base/namespaces.h"
 #include "bench/data/decode_clips.h"
-#include "data/image/video_frame.h"
 #include "data/video/ffmpeg.h"
+#include "image/video_frame.h"
 
 namespace troupe::bench {
 

@@ -8,7 +8,7 @@
 
 #include "data/convert/frame_reader.h"
 #include "data/convert/table_rows.h"
-#include "data/image/yuv_to_rgb.h"
+#include "image/yuv_to_rgb.h"
 
 namespace troupe::data {
 

@@ -9,6 +9,7 @@
 #include "data/convert/episode_stats.h"
 #include "data/convert/finished_file.h"
 #include "data/convert/metadata.h"
+#include "data/lerobot/image_feature.h"
 #include "data/lerobot/json_text.h"
 
 namespace troupe::data {
@@ -136,7 +137,8 @@ Result<void> carry_modality(const ConvertContext& context, const DatasetSource& 
   }
   if (!read) return read.error();
   JsonDoc modality = std::move(*read);
-  const std::map<std::string, std::string> usual = {{"video", "observation.images."}, {"annotation", "annotation."}};
+  const std::map<std::string, std::string> usual = {{"video", std::string(kImageFeaturePrefix)},
+                                                    {"annotation", "annotation."}};
   for (const char* section : {"state", "action", "video", "annotation"}) {
     if (!modality.is_object() || !modality.contains(section) || !modality[section].is_object()) continue;
     JsonDoc kept = JsonDoc::object();

@@ -5,11 +5,11 @@
 #include <span>
 
 #include "base/result.h"
-#include "data/image/video_frame.h"
 #include "data/lerobot/lerobot_dataset.h"
 #include "data/lerobot/parquet_table.h"
 #include "data/video/clip_decoder.h"
 #include "data/video/still_image.h"
+#include "image/video_frame.h"
 
 namespace troupe::data {
 

@@ -198,11 +198,7 @@ class Examination {
   /// D14: which episodes have no full window.
   Result<void> check_windows() {
     DatasetSpec spec;
-    spec.window = options_.window;
-    if (options_.embodiment) {
-      if (options_.embodiment->macro_stride > 0) spec.window.macro_stride = options_.embodiment->macro_stride;
-      if (!options_.embodiment->video_offsets.empty()) spec.window.video_offsets = options_.embodiment->video_offsets;
-    }
+    spec.window = options_.embodiment ? options_.window.of_robot(*options_.embodiment) : options_.window;
     if (const auto defect = window_defect(spec)) return invalid_argument(*defect);
     std::vector<std::int64_t> short_ones;
     for (const Episode& e : episodes_) {

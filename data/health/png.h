@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "data/image/video_frame.h"
+#include "image/video_frame.h"
 
 namespace troupe::data {
 

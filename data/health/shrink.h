@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "data/image/video_frame.h"
 #include "data/video/still_image.h"
+#include "image/video_frame.h"
 
 namespace troupe::data {
 

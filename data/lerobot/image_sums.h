@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "data/image/video_frame.h"
+#include "image/video_frame.h"
 
 namespace troupe::data {
 

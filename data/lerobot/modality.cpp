@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/image_feature.h"
 #include "data/lerobot/json_number.h"
 #include "data/lerobot/json_text.h"
 
@@ -52,7 +53,7 @@ Result<Modality> parse_modality(const Json& json, const LerobotInfo& info) {
   TROUPE_ASSIGN(m.action, parse_vectors(json, "action", "action", info));
   if (json.contains("video")) {
     for (const auto& [name, value] : json["video"].items()) {
-      m.video.push_back({name, value.value("original_key", "observation.images." + name)});
+      m.video.push_back({name, value.value("original_key", image_feature(name))});
     }
   }
   if (json.contains("annotation")) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "base/stopwatch.h"
@@ -13,6 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double kBytesPerGib = 1073741824.0;
+
+std::int64_t bytes_of_gib(double gib) { return static_cast<std::int64_t>(gib * kBytesPerGib); }
+
 /// Rows of an episode as frames of its file.
 std::vector<std::int64_t> in_file(const ImageSource& source, std::span<const std::int64_t> rows) {
   std::vector<std::int64_t> out(rows.begin(), rows.end());
@@ -21,6 +26,17 @@ std::vector<std::int64_t> in_file(const ImageSource& source, std::span<const std
 }
 
 }  // namespace
+
+ClipDecoder::Options decoder_options(const DecoderConfig& config, FindPacketTable find_table) {
+  ClipDecoder::Options options;
+  options.find_table = std::move(find_table);
+  options.open_files = config.open_files;
+  options.shared_frame_bytes = bytes_of_gib(config.shared_frames_gib);
+  options.backend = config.backend;
+  options.clip_cache = config.clip_cache;
+  options.clip_cache_bytes = bytes_of_gib(config.clip_cache_gib);
+  return options;
+}
 
 ImageReader::ImageReader(ClipDecoder::Options options, ReadClip read_clip) : read_clip_(std::move(read_clip)) {
   if (!read_clip_) decoder_ = std::make_unique<ClipDecoder>(std::move(options));

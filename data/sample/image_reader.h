@@ -7,12 +7,13 @@
 #include <string>
 
 #include "base/result.h"
-#include "data/image/video_frame.h"
+#include "configs/data_config.h"
 #include "data/lerobot/lerobot_dataset.h"
 #include "data/lerobot/parquet_table.h"
 #include "data/sample/stage_times.h"
 #include "data/video/clip_decoder.h"
 #include "data/video/still_image.h"
+#include "image/video_frame.h"
 
 namespace troupe::data {
 
@@ -21,6 +22,9 @@ namespace troupe::data {
 /// A failure comes back with its path at the front of the text.
 using ReadClip = std::function<Result<void>(const std::string& path, std::span<const std::int64_t> frames,
                                             const ClipDecoder::RgbSink& sink, ClipDecoder::Deadline deadline)>;
+
+/// What data.decoder says of reading videos. `find_table` is asked before a file's own tables are read; empty: nothing.
+ClipDecoder::Options decoder_options(const DecoderConfig& config, FindPacketTable find_table = {});
 
 /// Gets the frame of rows[i] in the form in which it was stored: `yuv` for videos, `rgb` for images in Parquet. Views
 /// are valid during the call. An Error stops the read and is returned from it.

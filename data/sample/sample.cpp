@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "data/image/canvas.h"
 #include "data/sampling/dataset_spec.h"
 #include "data/sampling/window.h"
+#include "image/canvas.h"
 
 namespace troupe::data {
 

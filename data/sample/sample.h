@@ -51,7 +51,7 @@ struct SampleLayout {
 
 /// images u8 [T,h,w,3], text i64 [max_length], text_mask i64 [max_length], state f32 [N,max_state_dim], state_mask u8,
 /// action f32 [K*H,action_dim], action_mask u8, embodiment_id i64 [1], has_real_action u8 [1], position i64 [1].
-/// `num_views` picks the canvas (data/image/canvas.h). Errors: invalid_argument (a window or canvas that cannot
+/// `num_views` picks the canvas (image/canvas.h). Errors: invalid_argument (a window or canvas that cannot
 /// be).
 Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& model, std::int64_t num_views);
 /// The same with the views of the embodiments: that of every entry of data.sets, or data.embodiment without one.

@@ -6,12 +6,12 @@
 
 #include "base/stopwatch.h"
 #include "base/trace.h"
-#include "data/image/augmentation.h"
 #include "data/language/instruction_choice.h"
 #include "data/language/language.h"
 #include "data/language/unicode.h"
 #include "data/sampling/window.h"
 #include "data/video/nvdec.h"
+#include "image/augmentation.h"
 
 namespace troupe::data {
 
@@ -20,7 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kTablesKept = 16;
-constexpr double kBytesPerGib = 1073741824.0;
 
 /// Adds the time of its life to a stage.
 class StageTimer {
@@ -45,18 +44,6 @@ FindPacketTable find_in(std::shared_ptr<const Mixture> mixture) {
     }
     return nullptr;
   };
-}
-
-ClipDecoder::Options decoder_options(std::shared_ptr<const Mixture> mixture, const DataConfig& data) {
-  const auto bytes = [](double gib) { return static_cast<std::int64_t>(gib * kBytesPerGib); };
-  ClipDecoder::Options options;
-  options.find_table = find_in(std::move(mixture));
-  options.open_files = data.decoder.open_files;
-  options.shared_frame_bytes = bytes(data.decoder.shared_frames_gib);
-  options.backend = data.decoder.backend;
-  options.clip_cache = data.decoder.clip_cache;
-  options.clip_cache_bytes = bytes(data.decoder.clip_cache_gib);
-  return options;
 }
 
 }  // namespace
@@ -95,7 +82,8 @@ SampleBuilder::SampleBuilder(std::shared_ptr<const Mixture> mixture, const JobCo
       layout_(std::move(layout)),
       members_(std::move(members)),
       tokenize_(std::move(tokenize)),
-      image_reader_(std::make_unique<ImageReader>(decoder_options(mixture_, data_), std::move(read_clip))) {}
+      image_reader_(
+          std::make_unique<ImageReader>(decoder_options(data_.decoder, find_in(mixture_)), std::move(read_clip))) {}
 
 Result<MixtureEntry> SampleBuilder::locate(Split split, std::int64_t position) const {
   if (position < 0) return invalid_argument(fmt::format("position {} is negative", position));

@@ -11,12 +11,12 @@
 
 #include "base/result.h"
 #include "configs/job_config.h"
-#include "data/image/image_chain.h"
 #include "data/mixture.h"
 #include "data/sample/image_reader.h"
 #include "data/sample/sample.h"
 #include "data/sample/stage_times.h"
 #include "data/sampling/split.h"
+#include "image/image_chain.h"
 
 namespace troupe::data {
 

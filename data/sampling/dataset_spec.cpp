@@ -34,9 +34,7 @@ Result<DatasetSpec> dataset_spec(const DataConfig& data, const ModelConfig& mode
         entry.embodiment.empty() ? "data.embodiment" : entry.embodiment, own.size(), data.window.video_offsets.size()));
   }
   spec.path = entry.path;
-  spec.window = data.window;
-  if (!own.empty()) spec.window.video_offsets = own;
-  if (spec.embodiment.macro_stride > 0) spec.window.macro_stride = spec.embodiment.macro_stride;
+  spec.window = data.window.of_robot(spec.embodiment);
   spec.sampling = data.sampling;
   spec.anchors = data.anchors;
   spec.anchor_stride = data.anchor_stride;

@@ -5,14 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "data/image/video_frame.h"
+#include "image/raster.h"
+#include "image/video_frame.h"
 
 namespace troupe::data {
 
 /// Radius of the ball and length of a finger, in metres of the toy scene.
 inline constexpr double kBallRadius = 0.11, kFinger = 0.14;
-
-class Raster;
 
 struct ToyPoint {
   double x = 0, y = 0;  ///< metres; the arm stands at the origin on the table line y = 0
@@ -47,6 +46,6 @@ std::array<ToyPoint, 4> toy_arm_points(const ToyPose& pose);
 enum class ToyCamera : std::uint8_t { front, side };
 /// Draws step `step` as the camera sees it: front is orthographic, side looks along the table in perspective.
 void draw_toy_scene(const ToyEpisode& episode, std::int64_t step, ToyCamera camera, std::int64_t height,
-                    std::int64_t width, Raster& out);
+                    std::int64_t width, image::Raster& out);
 
 }  // namespace troupe::data

@@ -11,9 +11,9 @@
 #include "base/durable_file.h"
 #include "base/new_folder.h"
 #include "base/random.h"
-#include "data/image/raster.h"
 #include "data/lerobot/lerobot_writer.h"
 #include "data/toy/toy_arm.h"
+#include "image/raster.h"
 
 namespace troupe::data {
 
@@ -98,19 +98,20 @@ Result<void> write_files(const std::string& dir, const ToyDatasetOptions& o, con
   for (std::size_t c = 0; c < kToyColors.size(); ++c) {
     for (const bool left : {true, false}) writer.task_index(toy_task(static_cast<std::int64_t>(c), left));
   }
-  Raster raster(o.height, o.width);
+  image::Raster raster(o.height, o.width);
   for (std::int64_t e = 0; e < o.episodes; ++e) {
     const ToyEpisode episode = plan_toy_episode(o.seed, e, length_of(o, e));
-    TROUPE_TRY(writer.append({.length = static_cast<std::int64_t>(episode.states.size()),
-                              .task_index = writer.task_index(episode.task()),
-                              .columns = {numbers_of(episode.states), numbers_of(episode.actions)},
-                              .image = [&](std::size_t view, std::int64_t step) -> Result<Rgb8View> {
-                                if (step == 0)
-                                  raster = Raster(o.height,
-                                                  o.width);  // a scene keeps a little of the one before at the horizon
-                                draw_toy_scene(episode, step, kViews[view].camera, o.height, o.width, raster);
-                                return raster.bytes();
-                              }}));
+    TROUPE_TRY(writer.append(
+        {.length = static_cast<std::int64_t>(episode.states.size()),
+         .task_index = writer.task_index(episode.task()),
+         .columns = {numbers_of(episode.states), numbers_of(episode.actions)},
+         .image = [&](std::size_t view, std::int64_t step) -> Result<Rgb8View> {
+           if (step == 0)
+             raster = image::Raster(o.height,
+                                    o.width);  // a scene keeps a little of the one before at the horizon
+           draw_toy_scene(episode, step, kViews[view].camera, o.height, o.width, raster);
+           return raster.bytes();
+         }}));
     if (progress) progress(e + 1, o.episodes);
   }
   TROUPE_TRY(writer.finish());

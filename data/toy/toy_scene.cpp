@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "data/image/raster.h"
 #include "data/toy/toy_arm.h"
+#include "image/raster.h"
 
 namespace troupe::data {
 
@@ -32,12 +32,12 @@ struct Projection {
   }
 };
 
-void link(Raster& out, const Projection& project, ToyPoint a, ToyPoint b, double radius, const RgbColor& color) {
+void link(image::Raster& out, const Projection& project, ToyPoint a, ToyPoint b, double radius, const RgbColor& color) {
   const Projected p = project(a), q = project(b);
   out.capsule(p.x, p.y, radius * p.scale, q.x, q.y, radius * q.scale, color);
 }
 
-void ball(Raster& out, const Projection& project, ToyPoint at, std::int64_t color) {
+void ball(image::Raster& out, const Projection& project, ToyPoint at, std::int64_t color) {
   const Projected floor_point = project({at.x, 0}), p = project(at);
   // the shadow shrinks as the ball rises
   const double half = kBallRadius * floor_point.scale * std::clamp(1.2 - 0.8 * at.y, 0.4, 1.1);
@@ -46,7 +46,7 @@ void ball(Raster& out, const Projection& project, ToyPoint at, std::int64_t colo
   out.ball(p.x, p.y, kBallRadius * p.scale, kBallColors[static_cast<std::size_t>(color)]);
 }
 
-void gripper(Raster& out, const Projection& project, const std::array<ToyPoint, 4>& points, double opening) {
+void gripper(image::Raster& out, const Projection& project, const std::array<ToyPoint, 4>& points, double opening) {
   const ToyPoint tip = points[3];
   const double dx = (points[3].x - points[2].x) / 0.22, dy = (points[3].y - points[2].y) / 0.22;
   const double half = kFingerGap * (0.75 + 0.55 * opening);
@@ -59,7 +59,7 @@ void gripper(Raster& out, const Projection& project, const std::array<ToyPoint, 
 }  // namespace
 
 void draw_toy_scene(const ToyEpisode& episode, std::int64_t step, ToyCamera camera, std::int64_t height,
-                    std::int64_t width, Raster& out) {
+                    std::int64_t width, image::Raster& out) {
   const Projection project{camera, static_cast<double>(height), static_cast<double>(width)};
   const bool front = camera == ToyCamera::front;
   const double h = static_cast<double>(height), table = (front ? 0.74 : 0.62) * h;

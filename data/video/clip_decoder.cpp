@@ -10,7 +10,6 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
-#include "data/image/yuv_to_rgb.h"
 #include "data/video/bad_clip.h"
 #include "data/video/clip_cache.h"
 #include "data/video/clip_key.h"
@@ -19,6 +18,7 @@
 #include "data/video/coded_frame.h"
 #include "data/video/open_file.h"
 #include "data/video/shared_frames.h"
+#include "image/yuv_to_rgb.h"
 
 namespace troupe::data {
 

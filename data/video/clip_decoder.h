@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "data/image/video_frame.h"
 #include "data/video/packet_source.h"
+#include "image/video_frame.h"
 
 namespace troupe::data {
 

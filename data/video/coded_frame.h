@@ -1,9 +1,9 @@
 #pragma once
 
 #include "base/result.h"
-#include "data/image/video_frame.h"
 #include "data/video/ffmpeg.h"
 #include "data/video/open_file.h"
+#include "image/video_frame.h"
 
 namespace troupe::data {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "data/image/yuv_to_rgb.h"
 #include "data/video/ffmpeg.h"
+#include "image/yuv_to_rgb.h"
 
 namespace troupe::data {
 

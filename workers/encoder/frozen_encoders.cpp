@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "model/shard/precision.h"
 #include "model/wan/vae/vae_codec.h"
 #include "model/wan/weights/load_features.h"
 
@@ -19,9 +20,7 @@ bool has_vae(const ModelConfig& model) { return model.codec.type != "dct"; }
 
 }  // namespace
 
-at::ScalarType encoder_dtype(const JobConfig& job) {
-  return job.precision.encoders == "bf16" ? at::kBFloat16 : at::kFloat;
-}
+at::ScalarType encoder_dtype(const JobConfig& job) { return dtype_of_precision(job.precision.encoders); }
 
 FeatureModels feature_models(const JobConfig& job, const std::map<std::string, std::string>& hashes) {
   const auto weights = [&](Component component) {

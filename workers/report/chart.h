@@ -7,7 +7,7 @@
 
 #include "base/namespaces.h"
 #include "base/result.h"
-#include "data/image/video_frame.h"
+#include "image/video_frame.h"
 
 namespace troupe::workers {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "data/image/video_frame.h"
+#include "image/video_frame.h"
 
 namespace troupe::workers {
 

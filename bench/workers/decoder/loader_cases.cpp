@@ -8,10 +8,10 @@
 #include <stdexcept>
 
 #include "bench/workers/decoder/loader_bench.h"
-#include "data/image/augmentation.h"
 #include "data/mixture.h"
 #include "data/sample/sample_builder.h"
 #include "data/sampling/window.h"
+#include "image/augmentation.h"
 
 namespace troupe::bench {
 

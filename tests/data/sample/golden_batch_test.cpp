@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "configs/embodiment_file.h"
-#include "data/image/image_chain.h"
 #include "data/language/language.h"
 #include "data/lerobot/lerobot_meta.h"
 #include "data/lerobot/modality.h"
 #include "data/sampling/multi_anchor.h"
 #include "data/statistics/state_action.h"
 #include "data/video/clip_decoder.h"
+#include "image/image_chain.h"
 #include "tests/data/data_test_support.h"
 #include "tests/data/golden_dataset.h"
 #include "tests/support/safetensors_bytes.h"

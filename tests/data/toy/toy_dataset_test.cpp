@@ -8,10 +8,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "data/image/raster.h"
 #include "data/toy/toy_arm.h"
 #include "data/video/clip_decoder.h"
 #include "data/video/video_file.h"
+#include "image/raster.h"
 #include "tests/data/video/video_test_support.h"
 
 namespace troupe::data {

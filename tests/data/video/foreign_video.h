@@ -57,12 +57,19 @@ inline void draw_texture(AVFrame& frame, std::int64_t k) {
   }
 }
 
-/// Writes `path`. Throws std::runtime_error with FFmpeg's reason.
-inline void encode_foreign(const std::string& path, const ForeignVideo& video) {
+/// A video's packets in the order of coding, and the encoder that they came from.
+struct EncodedVideo {
+  AvCodecContext codec;
+  std::vector<AvPacket> packets;
+};
+
+/// Throws std::runtime_error with FFmpeg's reason.
+inline EncodedVideo encode(const ForeignVideo& video) {
   quiet_ffmpeg();
   const AVCodec* encoder = avcodec_find_encoder_by_name(video.encoder.c_str());
   if (encoder == nullptr) throw std::runtime_error("no encoder " + video.encoder);
-  const AvCodecContext codec(avcodec_alloc_context3(encoder));
+  EncodedVideo encoded{AvCodecContext(avcodec_alloc_context3(encoder)), {}};
+  const AvCodecContext& codec = encoded.codec;
   codec->width = video.width;
   codec->height = video.height;
   codec->pix_fmt = video.pix_fmt;
@@ -78,28 +85,11 @@ inline void encode_foreign(const std::string& path, const ForeignVideo& video) {
   av_dict_free(&options);
   av_must(opened, "opening the encoder");
 
-  AVFormatContext* raw = nullptr;
-  av_must(avformat_alloc_output_context2(&raw, nullptr, video.muxer.c_str(), path.c_str()), "allocating the writer");
-  const AvOutput output(raw);
-  output->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
-  AVStream* stream = avformat_new_stream(output.get(), nullptr);
-  stream->time_base = codec->time_base;
-  stream->avg_frame_rate = codec->framerate;
-  av_must(avcodec_parameters_from_context(stream->codecpar, codec.get()), "copying the parameters");
-  av_must(avio_open(&output->pb, path.c_str(), AVIO_FLAG_WRITE), "creating the file");
-  AVDictionary* settings = nullptr;
-  if (!video.edit_list) av_dict_set(&settings, "use_editlist", "0", 0);
-  const int begun = avformat_write_header(output.get(), &settings);
-  av_dict_free(&settings);
-  av_must(begun, "writing the header");
-
   const AvFrame frame(av_frame_alloc());
   frame->format = video.pix_fmt;
   frame->width = video.width;
   frame->height = video.height;
   av_must(av_frame_get_buffer(frame.get(), 0), "allocating a frame");
-  const AvPacket packet(av_packet_alloc());
-  std::int64_t written = 0;
   for (std::int64_t k = 0; k <= video.frames; ++k) {
     if (k < video.frames) {
       av_must(av_frame_make_writable(frame.get()), "preparing a frame");
@@ -107,19 +97,42 @@ inline void encode_foreign(const std::string& path, const ForeignVideo& video) {
       frame->pts = k;
     }
     av_must(avcodec_send_frame(codec.get(), k < video.frames ? frame.get() : nullptr), "encoding");
-    while (avcodec_receive_packet(codec.get(), packet.get()) >= 0) {
-      if (written++ < video.cut) {
-        av_packet_unref(packet.get());
-        continue;
-      }
-      if (packet->duration == 0) packet->duration = 1;
-      av_packet_rescale_ts(packet.get(), codec->time_base, stream->time_base);
-      packet->stream_index = stream->index;
-      av_must(av_interleaved_write_frame(output.get(), packet.get()), "writing");
-    }
+    for (AvPacket packet(av_packet_alloc()); avcodec_receive_packet(codec.get(), packet.get()) >= 0;
+         packet.reset(av_packet_alloc()))
+      encoded.packets.push_back(std::move(packet));
+  }
+  return encoded;
+}
+
+/// Writes `path`, the packets behind the first `video.cut`. Throws std::runtime_error with FFmpeg's reason.
+inline void write_foreign(const std::string& path, const ForeignVideo& video, const EncodedVideo& encoded) {
+  AVFormatContext* raw = nullptr;
+  av_must(avformat_alloc_output_context2(&raw, nullptr, video.muxer.c_str(), path.c_str()), "allocating the writer");
+  const AvOutput output(raw);
+  output->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
+  AVStream* stream = avformat_new_stream(output.get(), nullptr);
+  stream->time_base = encoded.codec->time_base;
+  stream->avg_frame_rate = encoded.codec->framerate;
+  av_must(avcodec_parameters_from_context(stream->codecpar, encoded.codec.get()), "copying the parameters");
+  av_must(avio_open(&output->pb, path.c_str(), AVIO_FLAG_WRITE), "creating the file");
+  AVDictionary* settings = nullptr;
+  if (!video.edit_list) av_dict_set(&settings, "use_editlist", "0", 0);
+  const int begun = avformat_write_header(output.get(), &settings);
+  av_dict_free(&settings);
+  av_must(begun, "writing the header");
+  for (std::size_t i = static_cast<std::size_t>(video.cut); i < encoded.packets.size(); ++i) {
+    const AvPacket packet(av_packet_clone(encoded.packets[i].get()));
+    if (packet->duration == 0) packet->duration = 1;
+    av_packet_rescale_ts(packet.get(), encoded.codec->time_base, stream->time_base);
+    packet->stream_index = stream->index;
+    av_must(av_interleaved_write_frame(output.get(), packet.get()), "writing");
   }
   av_must(av_write_trailer(output.get()), "writing the index");
   av_must(avio_closep(&output->pb), "closing the file");
+}
+
+inline void encode_foreign(const std::string& path, const ForeignVideo& video) {
+  write_foreign(path, video, encode(video));
 }
 
 /// Hash of every frame's planes, in order of presentation: the whole file decoded from its first sample to its last by

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "data/image/video_frame.h"
+#include "image/video_frame.h"
 #include "tests/data/shared_data.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"

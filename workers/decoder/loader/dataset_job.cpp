@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "data/lerobot/image_feature.h"
 #include "data/lerobot/lerobot_dataset.h"
 #include "data/lerobot/modality.h"
 
@@ -21,10 +22,8 @@ std::string quoted(const std::string& text) { return nlohmann::json(text).dump()
 
 /// "front" of "observation.images.front"; another camera's name stays whole, and so does one whose rest is a name too.
 std::string short_name(const LerobotInfo& info, const std::string& feature) {
-  constexpr std::string_view prefix = "observation.images.";
-  if (!feature.starts_with(prefix) || feature.size() == prefix.size()) return feature;
-  std::string rest = feature.substr(prefix.size());
-  return info.find(rest) == nullptr ? rest : feature;
+  const std::string camera = camera_of_feature(feature);
+  return info.find(camera) == nullptr ? camera : feature;
 }
 
 /// The state or the action of the job: a whole column, or every key of that section.

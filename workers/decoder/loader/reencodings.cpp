@@ -10,12 +10,12 @@
 #include "base/stopwatch.h"
 #include "base/temporary_folder.h"
 #include "data/convert/recode_clip.h"
-#include "data/image/augmentation.h"
-#include "data/image/image_chain.h"
 #include "data/sampling/window.h"
 #include "data/video/clip_decoder.h"
 #include "data/video/packet_table.h"
 #include "data/video/video_file.h"
+#include "image/augmentation.h"
+#include "image/image_chain.h"
 
 namespace troupe::workers {
 

@@ -109,7 +109,7 @@ void put_recipe(const JobConfig& job, std::int64_t step, ModelCard& card) {
       {"schedule", job.lr_scheduler.name},     {"seed", std::to_string(job.job.seed)},
       {"initial weights", job.model.init.mode}};
   if (job.job.kind == JobKind::rl) card.recipe.emplace_back("algorithm", enum_name(job.algorithm.name));
-  if (!trains_agent(job)) card.recipe.emplace_back("trained", job.model.train_architecture);
+  if (trains_dreamzero(job)) card.recipe.emplace_back("trained", job.model.train_architecture);
 }
 
 Result<void> put_metrics(const std::string& run, ModelCard& card) {
@@ -208,7 +208,7 @@ Result<ModelCard> card_of(const std::string& checkpoint, const std::string& run,
                     is_imitation(job) ? "imitation of recordings" : "reinforcement learning in simulation");
     card.tags = {"robotics", "troupe", is_imitation(job) ? "imitation-learning" : "reinforcement-learning"};
     put_env(job, card);
-    if (is_imitation(job) || job.algorithm.demonstration_share > 0) {
+    if (is_imitation(job) || replays_demonstrations(job)) {
       for (const DataSetConfig& set : job.data.sets) card.datasets.push_back(dataset_of(set, job.data));
     }
   } else {
