@@ -4,9 +4,9 @@
 #include <cstring>
 #include <random>
 
-#include "data/image/image_chain.h"
+#include "image/image_chain.h"
 #include "kernels/image_chain.h"
-#include "tests/data/image/scalar_chain.h"
+#include "tests/image/scalar_chain.h"
 
 namespace troupe::kernels {
 using namespace data;
