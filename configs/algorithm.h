@@ -10,17 +10,17 @@ namespace troupe::configs {
 enum class Algorithm { ppo, grpo, decoupled_ppo, vtrace, sac };
 constexpr auto enum_names(Algorithm) { return std::array{"ppo", "grpo", "decoupled_ppo", "vtrace", "sac"}; }
 
-/// What judges the policy and is trained with it: nothing, one network of states, or several of states and actions
+/// The critic that is trained with the policy: none, one network of states, or several of states and actions
 /// (algorithm.sac.critics).
 enum class CriticKind { none, value, q };
 constexpr auto enum_names(CriticKind) { return std::array{"none", "value", "q"}; }
 
-/// How old the weights may be that chose the actions it trains on. none: those that it trains; bounded: at most
+/// How old the experience of the algorithm may be. none: collected with the weights that are trained; bounded: at most
 /// rollout.staleness versions older; any: experience is replayed.
 enum class Staleness { none, bounded, any };
 constexpr auto enum_names(Staleness) { return std::array{"none", "bounded", "any"}; }
 
-/// What recordings of others are to it. imitated: kind sft trains its policy on them, and kind rl goes on from there;
+/// How the algorithm uses demonstrations. imitated: kind sft trains its policy on them, and kind rl goes on from there;
 /// replayed: batches hold recorded transitions beside its own (algorithm.demonstration_share).
 enum class DemonstrationUse { imitated, replayed };
 constexpr auto enum_names(DemonstrationUse) { return std::array{"imitated", "replayed"}; }

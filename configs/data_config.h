@@ -101,6 +101,14 @@ struct WindowConfig {
   /// Steps, 1 to 64. Read by data/sampling, data/index.
   std::int64_t state_horizon = 1;
 
+  /// With what a robot sets otherwise.
+  WindowConfig of_robot(const EmbodimentConfig& robot) const {
+    WindowConfig window = *this;
+    if (robot.macro_stride > 0) window.macro_stride = robot.macro_stride;
+    if (!robot.video_offsets.empty()) window.video_offsets = robot.video_offsets;
+    return window;
+  }
+
   template <class V>
   static void describe(V& v) {
     v.field("chunks", &WindowConfig::chunks, "K, blocks per sample", "count", 1, 64);
@@ -120,15 +128,15 @@ struct ImageConfig {
   std::int64_t height = 176;
   /// Pixels, 2 to 4096.
   std::int64_t width = 320;
-  /// 0.01 to 1. Read by data/image, workers/inference/policy, workers/encoder.
+  /// 0.01 to 1. Read by image, workers/inference/policy, workers/encoder.
   double crop = 0.95;
-  /// 0 to 1. Read by data/image, workers/inference/policy.
+  /// 0 to 1. Read by image, workers/inference/policy.
   double brightness = 0.3;
-  /// 0 to 1. Read by data/image, workers/inference/policy.
+  /// 0 to 1. Read by image, workers/inference/policy.
   double contrast = 0.4;
-  /// 0 to 1. Read by data/image, workers/inference/policy.
+  /// 0 to 1. Read by image, workers/inference/policy.
   double saturation = 0.5;
-  /// 0 to 0.5. Read by data/image, workers/inference/policy.
+  /// 0 to 0.5. Read by image, workers/inference/policy.
   double hue = 0.08;
 
   /// True when training draws something anew for each sample: the place of a crop, or a jitter.
@@ -147,13 +155,36 @@ struct ImageConfig {
   }
 };
 
+/// Colour jitter of the pictures that a policy imitates from (docs/rl.md#imitation-first). Apart from ImageConfig,
+/// whose ranges are not 0 by default: imitation draws no jitter unless it is told to.
+struct PictureJitterConfig {
+  /// 0 to 1. Read by workers/learner/imitation.
+  double brightness = 0;
+  /// 0 to 1. Read by workers/learner/imitation.
+  double contrast = 0;
+  /// 0 to 1. Read by workers/learner/imitation.
+  double saturation = 0;
+  /// 0 to 0.5. Read by workers/learner/imitation.
+  double hue = 0;
+
+  bool is_on() const { return brightness > 0 || contrast > 0 || saturation > 0 || hue > 0; }
+
+  template <class V>
+  static void describe(V& v) {
+    v.field("brightness", &PictureJitterConfig::brightness, "factors in [1 - range, 1 + range); 0: none", "", 0, 1);
+    v.field("contrast", &PictureJitterConfig::contrast, "factors in [1 - range, 1 + range); 0: none", "", 0, 1);
+    v.field("saturation", &PictureJitterConfig::saturation, "factors in [1 - range, 1 + range); 0: none", "", 0, 1);
+    v.field("hue", &PictureJitterConfig::hue, "turns in [-range, range) of the hue circle; 0: none", "", 0, 0.5);
+  }
+};
+
 /// How clips are decoded and what is kept of them.
 struct DecoderConfig {
   /// Read by data/video, data/sample.
   std::string backend = "cpu";
   /// 1 to 65536. Read by data/sample.
   std::int64_t open_files = 128;
-  /// GiB, 0 to 4096. Read by data/sample.
+  /// GiB, 0 to 4096. Read by data/sample, workers/learner/imitation.
   double shared_frames_gib = 2;
   /// Read by data/sample, workers/decoder/loader.
   std::string clip_cache;
@@ -167,7 +198,8 @@ struct DecoderConfig {
              {"cpu", "nvdec"});
     v.field("open_files", &DecoderConfig::open_files, "video files that each decoder keeps open", "count", 1, 65536);
     v.field("shared_frames_gib", &DecoderConfig::shared_frames_gib,
-            "decoded frames that each decoder keeps for neighbouring samples when data.locality_block is above 1",
+            "decoded frames that each decoder keeps: of neighbouring samples when data.locality_block is above 1; in "
+            "imitation all pictures, where they fit",
             "GiB", 0, 4096);
     v.field("clip_cache", &DecoderConfig::clip_cache,
             "folder where decoded clips are kept, for datasets that fit; empty: none");
@@ -246,6 +278,7 @@ struct DataConfig {
   std::map<std::string, EmbodimentConfig> embodiments;
   WindowConfig window;
   ImageConfig image;
+  PictureJitterConfig demonstration_jitter;
   LanguageConfig language;
   DecoderConfig decoder;
   IndexConfig index;
@@ -284,6 +317,8 @@ struct DataConfig {
     v.map("embodiments", &DataConfig::embodiments, "further embodiments by name, for data.sets[].embodiment");
     v.group("window", &DataConfig::window, "which frames and actions make a sample");
     v.group("image", &DataConfig::image, "per-view image chain");
+    v.group("demonstration_jitter", &DataConfig::demonstration_jitter,
+            "colour jitter of training pictures in imitation with policy.vision, drawn for each sample");
     v.group("language", &DataConfig::language, "instructions before the template");
     v.group("decoder", &DataConfig::decoder, "decoding of video");
     v.group("index", &DataConfig::index, "the dataset index on disk");

@@ -27,6 +27,9 @@ struct EnvConfig {
   /// 0 to 4096.
   /// At most chunk.
   std::int64_t exec_steps = 0;
+  /// Ascending, each below the executed actions of a chunk. Read by env/registry.
+  /// policy.kind dreamzero alone wants them, with data.window.chunks above 1: data.window.video_offsets.
+  std::vector<std::int64_t> frame_offsets;
   /// Read by workers/rollout, workers/learner/rl, env.
   /// grpo wants episode or fixed, sac wants auto.
   std::string reset_mode = "auto";
@@ -47,6 +50,9 @@ struct EnvConfig {
   RewardConfig reward;
   BridgeConfig bridge;
 
+  /// Control steps from one policy call to the next.
+  std::int64_t executed() const { return exec_steps == 0 ? chunk : exec_steps; }
+
   template <class V>
   static void describe(V& v) {
     v.field("id", &EnvConfig::id,
@@ -62,6 +68,9 @@ struct EnvConfig {
     v.field("chunk", &EnvConfig::chunk, "K: actions per policy call", "count", 1, 4096);
     v.field("exec_steps", &EnvConfig::exec_steps,
             "actions of a chunk that are executed before the policy is asked again; 0: all", "count", 0, 4096);
+    v.field("frame_offsets", &EnvConfig::frame_offsets,
+            "control steps since the last policy call whose pictures are observed, above the newest; empty: the newest "
+            "picture alone");
     v.choice(
         "reset_mode", &EnvConfig::reset_mode,
         "auto: a new episode begins as soon as one ends (autoreset of Gymnasium); episode: one episode per environment "

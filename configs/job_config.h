@@ -20,7 +20,8 @@ namespace troupe::configs {
 /// Name, kind and seed of a job.
 struct JobSection {
   /// Up to 64 characters of [a-z0-9._-], a letter or digit first: a folder below run_root. `kind` decides which
-  /// sections are read at all: sft reads model and data, rl reads env, rollout, algorithm and policy.
+  /// sections are read at all: sft reads model and data, rl reads env, rollout, algorithm and policy, and with
+  /// policy.kind dreamzero model and data too.
   std::string name = "job";
   JobKind kind = JobKind::sft;
   /// 0 to 2^53, so that it survives JSON. Two runs of one seed draw the same samples, noise and initial weights.
@@ -93,6 +94,14 @@ struct JobConfig {
 inline bool is_imitation(const JobConfig& job) { return job.job.kind == JobKind::sft && !job.env.id.empty(); }
 /// Whether the job trains a policy for an environment, by whatever means: its checkpoints act in one.
 inline bool trains_agent(const JobConfig& job) { return job.job.kind == JobKind::rl || is_imitation(job); }
+/// Whether the policy that learns in an environment is DreamZero.
+inline bool learns_dreamzero(const JobConfig& job) {
+  return job.job.kind == JobKind::rl && job.policy.kind == PolicyKind::dreamzero;
+}
+/// Whether the weights that the job trains are DreamZero's, by fine-tuning or by reinforcement.
+inline bool trains_dreamzero(const JobConfig& job) { return !trains_agent(job) || learns_dreamzero(job); }
+/// Whether its batches hold recorded transitions.
+inline bool replays_demonstrations(const JobConfig& job) { return job.algorithm.demonstration_share > 0; }
 /// Whether the job trains on replayed transitions.
 inline bool is_off_policy(const JobConfig& job) { return job.algorithm.traits().is_off_policy(); }
 

@@ -111,11 +111,11 @@ void write_sections(const StructSpec& spec, const std::string& prefix, int level
 /// What the rules, the planner and the learner read about each algorithm.
 void write_algorithms(std::string& out) {
   out +=
-      "\n## Algorithms\n\nWhat each `algorithm.name` is; docs/rl.md explains it. critic: none, one network of states "
-      "(value) or several of states and actions (q). advantages: from that critic, from the returns of a group, or "
-      "along the trace with importance weights. staleness: of the policies whose actions it trains on, none, bounded "
-      "by `rollout.staleness`, or any (it replays). demonstrations: imitated by a job of kind sft before, or replayed "
-      "in its batches (`algorithm.demonstration_share`).\n\n"
+      "\n## Algorithms\n\nProperties of each `algorithm.name`; docs/rl.md explains them. critic: none, one network of "
+      "states (value) or several of states and actions (q). advantages: from that critic, from the returns of a group, "
+      "or along the trace with importance weights. staleness: how old the policy that collected the experience may be: "
+      "none, bounded by `rollout.staleness`, or any (it replays). demonstrations: imitated by a job of kind sft "
+      "before, or replayed in its batches (`algorithm.demonstration_share`).\n\n"
       "| algorithm | critic | advantages | staleness | demonstrations |\n|---|---|---|---|---|\n";
   for (std::size_t i = 0; i < enum_names(Algorithm{}).size(); ++i) {
     const auto algorithm = static_cast<Algorithm>(i);

@@ -51,13 +51,23 @@ struct FlowPolicyConfig {
   }
 };
 
-/// What the network that acts is made of: layers over vectors, images through convolutions first, or a flow.
-enum class PolicyKind { mlp, cnn, flow };
-constexpr auto enum_names(PolicyKind) { return std::array{"mlp", "cnn", "flow"}; }
+/// What the network that acts is made of: layers over vectors, a flow, or DreamZero's transformer (model, data), which
+/// goes on from a checkpoint. cnn is the name that mlp with Vision::cnn had.
+enum class PolicyKind { mlp, cnn, flow, dreamzero };
+constexpr auto enum_names(PolicyKind) { return std::array{"mlp", "cnn", "flow", "dreamzero"}; }
 
 /// What a policy carries from one call of an episode to the next: nothing, or the memory of a gated recurrent unit.
 enum class PolicyMemory { none, gru };
 constexpr auto enum_names(PolicyMemory) { return std::array{"none", "gru"}; }
+
+/// What turns each camera's pictures into numbers, which stand beside the observation's vectors (model/policy/cnn.h).
+enum class Vision { none, cnn, keypoints };
+constexpr auto enum_names(Vision) { return std::array{"none", "cnn", "keypoints"}; }
+
+/// What turns each text of an observation into numbers, which stand beside its vectors as well
+/// (model/policy/bag_of_words.h).
+enum class TextReader { none, words };
+constexpr auto enum_names(TextReader) { return std::array{"none", "words"}; }
 
 /// What follows every hidden layer.
 enum class Activation { tanh, relu };
@@ -67,6 +77,16 @@ constexpr auto enum_names(Activation) { return std::array{"tanh", "relu"}; }
 struct PolicyConfig {
   /// Read by model/policy, workers/inference/agent.
   PolicyKind kind = PolicyKind::mlp;
+  /// Read by model/policy through actor_vision(), workers/inference/agent, workers/learner/imitation.
+  Vision vision = Vision::none;
+  /// Read by model/policy through critic_vision().
+  bool critic_sees = true;
+  /// Read by model/policy; by workers through reads_text().
+  TextReader text = TextReader::none;
+  /// Rows, 2 to 2^20. Read by model/policy, workers/inference/agent.
+  std::int64_t text_vocab = 1024;
+  /// Numbers, 1 to 4096. Read by model/policy, workers/inference/agent.
+  std::int64_t text_width = 32;
   /// Read by model/policy, workers/inference/agent.
   std::string distribution = "auto";
   /// Read by model/policy, workers/inference/agent.
@@ -90,12 +110,29 @@ struct PolicyConfig {
   double log_std_min = -5, log_std_max = 2;
   FlowPolicyConfig flow;
 
+  Vision actor_vision() const { return kind == PolicyKind::cnn ? Vision::cnn : vision; }
+  Vision critic_vision() const { return critic_sees ? actor_vision() : Vision::none; }
+  /// Whether the policy is told the environment's texts: trajectories and demonstrations then keep them.
+  bool reads_text() const { return text != TextReader::none; }
   const std::vector<std::int64_t>& critic_layers() const { return critic_hidden.empty() ? hidden : critic_hidden; }
 
   template <class V>
   static void describe(V& v) {
     v.choice("kind", &PolicyConfig::kind,
-             "mlp: over the observation's vectors; cnn: images through convolutions first; flow: actions are denoised");
+             "mlp: layers from what is observed to the action; flow: actions are denoised; dreamzero: kind rl: the "
+             "world-action model of model and data goes on from model.init.path; cnn: an earlier name of mlp with "
+             "vision: cnn");
+    v.choice("vision", &PolicyConfig::vision,
+             "network that looks at pictures, one per camera; none: pictures are not read; cnn: convolutions, whose "
+             "features are all read; keypoints: convolutions, of which one place in the picture per channel is read");
+    v.field("critic_sees", &PolicyConfig::critic_sees,
+            "critics look at pictures too, through convolutions of their own; false: they read no pictures");
+    v.choice("text", &PolicyConfig::text,
+             "what reads texts, such as an instruction; none: nothing, and trajectories do not keep them; words: each "
+             "word and each pair of neighbouring words has a learned vector, and actor and critics read their mean");
+    v.field("text_vocab", &PolicyConfig::text_vocab, "words: number of vectors; a word's hash says which is its own",
+            "rows", 2, 1 << 20);
+    v.field("text_width", &PolicyConfig::text_width, "words: numbers of a vector", "numbers", 1, 4096);
     v.choice("distribution", &PolicyConfig::distribution,
              "of actions; auto: categorical where they are discrete, squashed_gaussian with sac, else gaussian",
              {"auto", "categorical", "gaussian", "squashed_gaussian"});
@@ -109,13 +146,14 @@ struct PolicyConfig {
     v.field("critic_layer_norm", &PolicyConfig::critic_layer_norm,
             "layer normalisation before the activations of Q networks");
     v.field("cnn_channels", &PolicyConfig::cnn_channels,
-            "cnn: channels of the convolutions: 8x8 by 4, 4x4 by 2, 3x3 by 1");
+            "vision: channels of the convolutions: cnn 8x8 by 4, 4x4 by 2, 3x3 by 1; keypoints 5x5 by 2, 3x3 by 2, "
+            "3x3 by 1");
     v.field("init_log_std", &PolicyConfig::init_log_std, "gaussian: logarithm of the standard deviation at the start",
             "", -20, 20);
     v.field("log_std_min", &PolicyConfig::log_std_min, "squashed_gaussian: least logarithm of the standard deviation",
             "", -40, 20);
     v.field("log_std_max", &PolicyConfig::log_std_max, "squashed_gaussian: largest", "", -40, 20);
-    v.group("flow", &PolicyConfig::flow, "kind flow: the sampler");
+    v.group("flow", &PolicyConfig::flow, "kind flow and dreamzero: the sampler");
   }
 };
 

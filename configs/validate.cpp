@@ -213,6 +213,8 @@ void validate_cluster(const ClusterConfig& cluster, Rules& rules) {
     validate_placement(key, placement, cluster, placed, rules);
   for (const auto& [role, isolation] : cluster.isolation) {
     rules.require(is_role(role), "cluster.isolation." + role, role_error(role));
+    rules.require(isolation != "inline" || role == RoleKind::env, "cluster.isolation." + role,
+                  fmt::format("{} is process or thread; only env may be inline", role));
   }
   for (const auto& [role, elastic] : cluster.elastic) {
     const std::string path = "cluster.elastic." + role;
@@ -243,6 +245,7 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
   validate_cluster(job.cluster, rules);
   if (job.job.kind == JobKind::rl) {
     validate_rl(job, rules);
+    if (learns_dreamzero(job)) validate_learning_dreamzero(job, rules);
   } else if (is_imitation(job)) {
     validate_imitation(job, rules);
   } else {
@@ -250,6 +253,12 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
     validate_data(job.data, rules);
     validate_window(job.data, job.model, rules);
     validate_features(job.data, rules);
+    validate_no_jitter(job.data.demonstration_jitter,
+                       "is for policies that imitate (env.id); DreamZero's jitter is data.image.brightness, contrast, "
+                       "saturation and hue",
+                       rules);
+    rules.require(job.env.frame_offsets.empty(), "env.frame_offsets",
+                  "is set; fine-tuning sees frames of recordings at data.window.video_offsets: leave it out");
   }
   if (job.job.kind == JobKind::sft) {
     validate_no_reward(job.env.reward, "kind sft learns from demonstrations and reads no reward: leave env.reward out",

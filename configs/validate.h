@@ -37,8 +37,12 @@ void validate_data(const DataConfig& data, Rules& rules);
 void validate_sets(const DataConfig& data, Rules& rules);
 /// Everything that only kind rl has, in place of model and data.
 void validate_rl(const JobConfig& job, Rules& rules);
+/// What policy.kind dreamzero has beside it: model and data too.
+void validate_learning_dreamzero(const JobConfig& job, Rules& rules);
 /// The same of kind sft with env.id.
 void validate_imitation(const JobConfig& job, Rules& rules);
+/// Refuses data.demonstration_jitter where it is set; `why` ends the sentence.
+void validate_no_jitter(const PictureJitterConfig& jitter, const std::string& why, Rules& rules);
 /// Refuses every key of env.reward that is set; `why` ends the sentence.
 void validate_no_reward(const RewardConfig& reward, std::string_view why, Rules& rules);
 /// `prefix` is the path of the embodiment in the job, "data.embodiment.".

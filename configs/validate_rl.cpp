@@ -11,8 +11,6 @@ namespace troupe::configs {
 
 namespace {
 
-std::int64_t executed_of(const EnvConfig& env) { return env.exec_steps == 0 ? env.chunk : env.exec_steps; }
-
 std::int64_t nearest_multiple(std::int64_t value, std::int64_t of) {
   return std::max<std::int64_t>(1, (value + of / 2) / of) * of;
 }
@@ -48,6 +46,13 @@ void validate_chunk(const EnvConfig& env, Rules& rules) {
                 {"env.chunk"});
 }
 
+/// Frames between policy calls: which networks look at them.
+void validate_frames(const JobConfig& job, Rules& rules) {
+  if (learns_dreamzero(job)) return;  // validate_window_of_calls
+  rules.require(job.env.frame_offsets.empty(), "env.frame_offsets",
+                "is set; policy.kind dreamzero alone looks at frames between its calls: leave it out", {"policy.kind"});
+}
+
 void validate_env(const EnvConfig& env, Rules& rules) {
   rules.require(!env.id.empty(), "env.id",
                 "is empty; name an environment, such as CartPole-v1 (docs/env.md lists them)");
@@ -80,7 +85,7 @@ void validate_env(const EnvConfig& env, Rules& rules) {
 }
 
 void validate_rollout(const JobConfig& job, Rules& rules) {
-  const std::int64_t executed = executed_of(job.env), steps = job.rollout.steps;
+  const std::int64_t executed = job.env.executed(), steps = job.rollout.steps;
   const bool whole = steps % executed == 0;
   rules.require(whole, "rollout.steps",
                 fmt::format("{} control steps are not whole chunks of {} executed actions; nearest: {}", steps,
@@ -211,8 +216,19 @@ void validate_soft_actor_critic(const JobConfig& job, Rules& rules) {
       sac.replay_capacity >= job.training.global_batch_size, "algorithm.sac.replay_capacity",
       fmt::format("{} transitions are less than one batch of {}", sac.replay_capacity, job.training.global_batch_size),
       {"training.global_batch_size"});
-  rules.require(job.policy.kind != PolicyKind::flow, "policy.kind", "is flow; sac needs mlp or cnn",
-                {"algorithm.name"});
+  rules.require(job.policy.kind != PolicyKind::flow && job.policy.kind != PolicyKind::dreamzero, "policy.kind",
+                fmt::format("is {}; sac needs mlp", enum_name(job.policy.kind)), {"algorithm.name"});
+}
+
+/// `key`: what makes the policy remember.
+void require_whole_sequences(const JobConfig& job, const std::string& key, Rules& rules) {
+  const std::int64_t executed = job.env.executed(), calls = std::max<std::int64_t>(1, job.rollout.steps / executed);
+  const std::int64_t micro = job.training.micro_batch_size;
+  rules.require(micro % calls == 0, "training.micro_batch_size",
+                fmt::format("{} rows cut sequences of {} policy calls apart (rollout.steps {} / {} executed actions); "
+                            "{} trains whole ones; nearest: {}",
+                            micro, calls, job.rollout.steps, executed, key, nearest_multiple(micro, calls)),
+                {"rollout.steps", key.c_str()});
 }
 
 /// A policy that remembers is trained on the whole sequence of an environment's steps in an item.
@@ -223,7 +239,9 @@ void validate_memory(const JobConfig& job, Rules& rules) {
   };
   const PolicyGradientConfig& pg = job.algorithm.policy_gradient;
   refuse(job.job.kind == JobKind::rl, "demonstrations are trained step by step, without an order: none", "job.kind");
-  refuse(job.policy.kind != PolicyKind::flow, "policies of kind flow remember nothing: none, or kind mlp or cnn",
+  const bool is_layers = job.policy.kind == PolicyKind::mlp || job.policy.kind == PolicyKind::cnn;
+  refuse(is_layers,
+         fmt::format("policies of kind {} have no gru: none, or kind mlp", enum_name(job.policy.kind)).c_str(),
          "policy.kind");
   refuse(!is_off_policy(job), "replay draws single transitions, and a memory needs the steps before: none",
          "algorithm.name");
@@ -235,30 +253,12 @@ void validate_memory(const JobConfig& job, Rules& rules) {
          "algorithm.policy_gradient.kl_beta");
   rules.require(!job.policy.hidden.empty(), "policy.hidden",
                 "is empty; policy.memory gru reads the last hidden layer: one width at least", {"policy.memory"});
-  const std::int64_t executed = executed_of(job.env), calls = std::max<std::int64_t>(1, job.rollout.steps / executed);
-  const std::int64_t micro = job.training.micro_batch_size;
-  rules.require(micro % calls == 0, "training.micro_batch_size",
-                fmt::format("{} rows cut sequences of {} policy calls apart (rollout.steps {} / {} executed actions); "
-                            "policy.memory trains whole ones; nearest: {}",
-                            micro, calls, job.rollout.steps, executed, nearest_multiple(micro, calls)),
-                {"rollout.steps", "policy.memory"});
+  require_whole_sequences(job, "policy.memory", rules);
 }
 
-void validate_policy(const JobConfig& job, Rules& rules) {
-  const PolicyConfig& policy = job.policy;
-  const auto positive = [](const std::vector<std::int64_t>& widths) {
-    return std::all_of(widths.begin(), widths.end(), [](std::int64_t width) { return width > 0 && width <= 1 << 16; });
-  };
-  rules.require(positive(policy.hidden), "policy.hidden", "wants widths from 1 to 65536");
-  rules.require(positive(policy.critic_hidden), "policy.critic_hidden", "wants widths from 1 to 65536");
-  rules.require(policy.kind != PolicyKind::cnn || (policy.cnn_channels.size() == 3 && positive(policy.cnn_channels)),
-                "policy.cnn_channels", "wants three numbers of channels", {"policy.kind"});
-  rules.require(policy.log_std_min < policy.log_std_max, "policy.log_std_min",
-                fmt::format("{} is not below log_std_max {}", policy.log_std_min, policy.log_std_max),
-                {"policy.log_std_max"});
-  validate_memory(job, rules);
-  if (policy.kind != PolicyKind::flow) return;
-  const FlowPolicyConfig& flow = policy.flow;
+/// The sampler of a policy that denoises.
+void validate_flow(const JobConfig& job, Rules& rules) {
+  const FlowPolicyConfig& flow = job.policy.flow;
   rules.require(flow.sampler != "noise" || flow.joint, "policy.flow.joint",
                 "is false; the learned width of sampler noise is trained on whole chains: true",
                 {"policy.flow.sampler"});
@@ -273,12 +273,38 @@ void validate_policy(const JobConfig& job, Rules& rules) {
                 "is 1, and ignore_last leaves no step that draws", {"policy.flow.ignore_last"});
 }
 
+void validate_policy(const JobConfig& job, Rules& rules) {
+  const PolicyConfig& policy = job.policy;
+  const auto positive = [](const std::vector<std::int64_t>& widths) {
+    return std::all_of(widths.begin(), widths.end(), [](std::int64_t width) { return width > 0 && width <= 1 << 16; });
+  };
+  rules.require(positive(policy.hidden), "policy.hidden", "wants widths from 1 to 65536");
+  rules.require(positive(policy.critic_hidden), "policy.critic_hidden", "wants widths from 1 to 65536");
+  rules.require(policy.kind != PolicyKind::cnn || policy.vision == Vision::none, "policy.kind",
+                "is cnn, an earlier name of mlp with vision: cnn; beside policy.vision write mlp", {"policy.vision"});
+  const bool sees = policy.actor_vision() != Vision::none;
+  rules.require(!sees || (policy.cnn_channels.size() == 3 && positive(policy.cnn_channels)), "policy.cnn_channels",
+                "wants three numbers of channels from 1 to 65536", {"policy.vision"});
+  rules.require(sees || policy.critic_sees, "policy.critic_sees",
+                "is false, and policy.vision is none: no network looks at pictures; leave it out", {"policy.vision"});
+  rules.require(policy.log_std_min < policy.log_std_max, "policy.log_std_min",
+                fmt::format("{} is not below log_std_max {}", policy.log_std_min, policy.log_std_max),
+                {"policy.log_std_max"});
+  validate_memory(job, rules);
+  if (policy.kind == PolicyKind::flow || policy.kind == PolicyKind::dreamzero) validate_flow(job, rules);
+}
+
 /// What a policy's weights begin with, and their numbers.
 void validate_weights(const JobConfig& job, Rules& rules) {
-  rules.require(job.precision.param == "fp32", "precision.param",
-                "is bf16; log-probabilities, advantages and small networks want fp32");
-  rules.require(!job.offload.states, "offload.states", "is true; a policy is small, and its states stay in memory");
-  rules.require(!job.offload.activations, "offload.activations", "is true; a policy is small and keeps all in memory");
+  const bool freezes_most = learns_dreamzero(job) && job.model.train_architecture == "lora";
+  rules.require(job.precision.param == "fp32" || freezes_most, "precision.param",
+                "is bf16; log-probabilities, advantages and small networks want fp32 (bf16 is for adapters on a frozen "
+                "DreamZero: policy.kind dreamzero with model.train_architecture lora)");
+  rules.require(!job.offload.states, "offload.states",
+                "is true; states of a policy for an environment stay in memory: false");
+  rules.require(!job.offload.activations, "offload.activations",
+                "is true; a policy for an environment keeps all in memory: false");
+  if (learns_dreamzero(job)) return;  // validate_model
   rules.require(job.model.init.mode == "random" || job.model.init.mode == "checkpoint", "model.init.mode",
                 fmt::format("is {}; a policy starts at random or from a checkpoint", job.model.init.mode));
   rules.require(job.model.init.mode != "checkpoint" || !job.model.init.path.empty(), "model.init.path",
@@ -289,6 +315,10 @@ void validate_weights(const JobConfig& job, Rules& rules) {
 
 void validate_rl(const JobConfig& job, Rules& rules) {
   validate_env(job.env, rules);
+  validate_frames(job, rules);
+  validate_no_jitter(job.data.demonstration_jitter,
+                     "is for policies that imitate (job.kind sft); kind rl sees pictures as they are: leave it out",
+                     rules);
   validate_rollout(job, rules);
   validate_demonstration_share(job, rules);
   if (is_off_policy(job)) {
@@ -302,6 +332,87 @@ void validate_rl(const JobConfig& job, Rules& rules) {
       !job.algorithm.deterministic || job.rollout.batch_blocks == 1, "rollout.batch_blocks",
       fmt::format("{}: which blocks share a batch depends on timing; deterministic wants 1", job.rollout.batch_blocks),
       {"algorithm.deterministic"});
+}
+
+namespace {
+
+/// A window of several policy calls: the environment shows the frames that fine-tuning saw, a call follows the one
+/// before as blocks do, and minibatches hold whole windows.
+void validate_window_of_calls(const JobConfig& job, Rules& rules) {
+  const auto named = job.data.embodiments.find(job.data.sets.empty() ? "" : job.data.sets.front().embodiment);
+  const EmbodimentConfig& robot = named == job.data.embodiments.end() ? job.data.embodiment : named->second;
+  const WindowConfig window = job.data.window.of_robot(robot);
+  const bool is_window = window.chunks > 1;
+  const std::vector<std::int64_t> wanted = is_window ? window.video_offsets : std::vector<std::int64_t>();
+  rules.require(job.env.frame_offsets == wanted, "env.frame_offsets",
+                is_window
+                    ? fmt::format("is [{}]; data.window.chunks {} wants the video_offsets that fine-tuning had: [{}]",
+                                  fmt::join(job.env.frame_offsets, ", "), window.chunks, fmt::join(wanted, ", "))
+                    : "is set; with data.window.chunks 1 a call of policy.kind dreamzero sees one frame: leave it out",
+                {"policy.kind", "data.window.chunks", "data.window.video_offsets"});
+  if (!is_window) return;
+  rules.require(job.data.sampling == "multi_anchor", "data.sampling",
+                fmt::format("is {}; policy.kind dreamzero with data.window.chunks {} needs multi_anchor, whose blocks "
+                            "begin at policy calls",
+                            job.data.sampling, window.chunks),
+                {"policy.kind", "data.window.chunks"});
+  const std::int64_t executed = job.env.executed();
+  rules.require(executed == window.macro_stride, "env.exec_steps",
+                fmt::format("executes {} actions of a chunk; blocks are {} control steps apart (macro_stride)",
+                            executed, window.macro_stride),
+                {"policy.kind", "data.window.macro_stride"});
+  require_whole_sequences(job, "data.window.chunks", rules);
+}
+
+}  // namespace
+
+void validate_learning_dreamzero(const JobConfig& job, Rules& rules) {
+  validate_model(job.model, rules);
+  validate_data(job.data, rules);
+  validate_window(job.data, job.model, rules);
+  const auto require = [&](bool holds, const std::string& key, const std::string& message) {
+    rules.require(holds, key, message, {"policy.kind"});
+  };
+  require(job.model.init.mode == "checkpoint", "model.init.mode",
+          fmt::format("is {}; policy.kind dreamzero goes on from a fine-tuned model: checkpoint, with model.init.path",
+                      job.model.init.mode));
+  require(!job.algorithm.traits().has_critic(), "algorithm.name",
+          fmt::format("is {}, which trains a critic; policy.kind dreamzero has none: {}", enum_name(job.algorithm.name),
+                      algorithms_where([](const AlgorithmTraits& row) { return !row.has_critic(); })));
+  validate_window_of_calls(job, rules);
+  rules.require(job.env.chunk == job.data.window.action_horizon, "env.chunk",
+                fmt::format("is {}; the model plans data.window.action_horizon {} actions a call: {}", job.env.chunk,
+                            job.data.window.action_horizon, job.data.window.action_horizon),
+                {"policy.kind", "data.window.action_horizon"});
+  require(!job.rollout.normalize_obs, "rollout.normalize_obs",
+          "is true; policy.kind dreamzero normalises with the statistics of its recordings: false");
+  require(job.data.features.encode == "learner", "data.features.encode",
+          "is encoder; with policy.kind dreamzero the rollout workers and the learner run the encoders: learner");
+  const PolicyConfig& policy = job.policy;
+  require(
+      policy.vision == Vision::none, "policy.vision",
+      fmt::format("is {}; policy.kind dreamzero looks at pictures through model.image_encoder and model.codec: none",
+                  enum_name(policy.vision)));
+  require(policy.text == TextReader::none, "policy.text",
+          fmt::format("is {}; policy.kind dreamzero is told the instruction of data.language: none",
+                      enum_name(policy.text)));
+  require(policy.distribution == "auto", "policy.distribution",
+          fmt::format("is {}; policy.kind dreamzero denoises its actions: auto", policy.distribution));
+  const FlowPolicyConfig& flow = policy.flow;
+  // ode is refused by validate_flow
+  require(flow.sampler == "sde" || flow.sampler == "ode", "policy.flow.sampler",
+          fmt::format("is {}; policy.kind dreamzero draws with Flow-SDE: sde", flow.sampler));
+  require(job.algorithm.policy_gradient.entropy_bonus == 0, "algorithm.policy_gradient.entropy_bonus",
+          "is not 0; the entropy of what policy.kind dreamzero draws does not depend on its weights: 0");
+  require(!flow.joint, "policy.flow.joint", "is true; with policy.kind dreamzero one step a call draws: false");
+  require(!flow.safe_logprob, "policy.flow.safe_logprob",
+          "is true; policy.kind dreamzero computes densities alone: false");
+}
+
+void validate_no_jitter(const PictureJitterConfig& jitter, const std::string& why, Rules& rules) {
+  rules.require(!jitter.is_on(), "data.demonstration_jitter", why,
+                {"data.demonstration_jitter.brightness", "data.demonstration_jitter.contrast",
+                 "data.demonstration_jitter.saturation", "data.demonstration_jitter.hue", "policy.vision"});
 }
 
 void validate_no_reward(const RewardConfig& reward, std::string_view why, Rules& rules) {
@@ -327,10 +438,17 @@ void validate_imitation(const JobConfig& job, Rules& rules) {
   rules.require(job.algorithm.demonstration_share == 0, "algorithm.demonstration_share",
                 "is set; kind sft trains on demonstrations alone: leave it out");
   validate_chunk(job.env, rules);
+  validate_frames(job, rules);
   rules.require(!job.rollout.normalize_obs, "rollout.normalize_obs",
                 "is true; statistics of observations are made by rollouts, and demonstrations have none: false");
   rules.require(job.data.features.encode == "learner", "data.features.encode",
                 "is encoder; a policy has no frozen encoders: learner");
+  if (job.policy.actor_vision() == Vision::none) {
+    validate_no_jitter(job.data.demonstration_jitter,
+                       "is set, and policy.vision none reads no pictures; name what looks at them, such as "
+                       "policy.vision=keypoints, or leave it out",
+                       rules);
+  }
   validate_policy(job, rules);
   validate_weights(job, rules);
 }

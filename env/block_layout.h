@@ -12,8 +12,8 @@ namespace troupe::env {
 /// Where everything of one block's transition lies in one buffer (docs/env.md#the-buffer): some environments, one
 /// policy step of K actions. A function of (spec, environments, K) alone, so that simulators and rollout workers agree
 /// without talking. Structure of arrays in the order below; every array begins at a multiple of 64 bytes. Row i is
-/// agent i mod P of the block's environment i / P; without a word on agents, the rows of an environment say the same
-/// (docs/env.md).
+/// agent i mod P of the block's environment i / P; a field whose comment does not name the agent has the same value in
+/// all rows of an environment (docs/env.md).
 struct BlockLayout {
   /// Rows n of the block: one for each agent of each environment.
   std::int64_t rows = 0;

@@ -75,9 +75,8 @@ BlockRow::BlockRow(const BlockRules& rules, std::int64_t index, RowCounters& cou
       observation_(spec_.observation.size()),
       of_agent_(spec_.observation.size()) {
   if (!rules.options.reward.is_own()) {
-    std::vector<std::int64_t> field_bytes;
-    for (const EnvField& field : spec_.observation) field_bytes.push_back(field.bytes());
-    for (std::size_t agent = 0; agent < agents_; ++agent) reward_.emplace_back(rules.options.reward, field_bytes);
+    for (std::size_t agent = 0; agent < agents_; ++agent)
+      reward_.emplace_back(rules.options.reward, rules.agent_field_bytes);
   }
   const ResetMode mode = rules.options.reset_mode;
   if (mode == ResetMode::episode || mode == ResetMode::fixed)

@@ -22,7 +22,9 @@ struct BlockRules {
   EnvBlock::Options options;
   /// Of each field of one environment's observation, the agents' together.
   std::vector<std::int64_t> field_bytes;
-  /// Of all fields.
+  /// The same of one agent.
+  std::vector<std::int64_t> agent_field_bytes;
+  /// Of all fields of an environment.
   std::int64_t observation_bytes = 0;
 
   bool is_same_step() const { return options.reset_mode == ResetMode::same_step; }
@@ -72,8 +74,8 @@ class BlockRow {
   void fail_to_begin(const Error& why);
 
   /// Action k of a chunk as the environment may have it, into `to`, [P, A]. `wanted` is the first agent's; those of the
-  /// others follow a chunk apart. What a dead agent does is not read: 0, or what its bounds have next to it. Errors:
-  /// invalid_argument.
+  /// others follow a chunk apart. The action of a dead agent is not read; 0 takes its place, clipped to the bounds.
+  /// Errors: invalid_argument.
   Result<void> admit(const float* wanted, float* to) const;
   /// Where the step with it writes. `last`: of the chunk.
   StepSlot slot(bool last);

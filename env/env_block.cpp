@@ -95,14 +95,15 @@ class ExecutedBlock final : public EnvBlock {
   std::uint64_t state_hash(std::int64_t i) const override { return batch_of(i).state_hash(i % lanes_); }
 
   Result<void> render(std::int64_t i, const std::string& camera, RenderTarget out) override {
-    return batches_.at(static_cast<std::size_t>(i / lanes_)).render(i % lanes_, camera, out);
+    return batch_of(i).render(i % lanes_, camera, out);
   }
   Result<void> advise(std::int64_t i, std::span<float> action) override {
-    return batches_.at(static_cast<std::size_t>(i / lanes_)).advise(i % lanes_, action);
+    return batch_of(i).advise(i % lanes_, action);
   }
 
  private:
   const BlockLanes& batch_of(std::int64_t env) const { return batches_.at(static_cast<std::size_t>(env / lanes_)); }
+  BlockLanes& batch_of(std::int64_t env) { return batches_.at(static_cast<std::size_t>(env / lanes_)); }
 
   void begin(BlockView out, std::function<void()> done) {
     TROUPE_CHECK(!busy_.exchange(true, std::memory_order_acquire), "one step of a block at a time");
@@ -147,15 +148,17 @@ Result<std::unique_ptr<EnvBlock>> EnvBlock::make(std::shared_ptr<const EnvFactor
   if (factory->max_lanes() < 1)
     return Error{Errc::internal, fmt::format("{}: max_lanes() is {}; wanted 1 or more", spec.id, factory->max_lanes())};
   // as many as leave work for every thread
-  const std::int64_t cuts = factory->batches_per_block() > 0 ? factory->batches_per_block() : executor.threads();
+  const std::int64_t cuts =
+      factory->batches_per_block() > 0 ? factory->batches_per_block() : std::max<std::int64_t>(1, executor.threads());
   const std::int64_t lanes = std::min(factory->max_lanes(), (options.envs + cuts - 1) / cuts);
   std::vector<std::unique_ptr<BatchEnv>> batches;
   for (std::int64_t env = 0; env < options.envs; env += lanes) {
     TROUPE_ASSIGN(auto batch, make_lanes(*factory, std::min(lanes, options.envs - env)));
     batches.push_back(std::move(batch));
   }
-  BlockRules rules{std::move(factory), options, {}, 0};
+  BlockRules rules{std::move(factory), options, {}, {}, 0};
   for (const EnvField& field : spec.observation) {
+    rules.agent_field_bytes.push_back(field.bytes());
     rules.field_bytes.push_back(spec.agents * field.bytes());
     rules.observation_bytes += rules.field_bytes.back();
   }

@@ -28,8 +28,8 @@ class EnvFactory {
   virtual bool waits_for_others() const noexcept { return false; }
   /// Batches that a block is cut into, each of max_lanes() at most; 0: one for each stepping thread.
   virtual std::int64_t batches_per_block() const noexcept { return 0; }
-  /// Somebody waits for environments that other processes are making, also in place of lost ones, and this factory
-  /// limits that wait: a block that is late now is slow, not stuck.
+  /// True while another process makes environments of this factory, new ones or replacements, within a time limit of
+  /// the factory. A block that is late meanwhile is slow, not stuck.
   virtual bool is_making() const { return false; }
   /// Its environments may have an expert of their own (Env::advise).
   virtual bool may_advise() const noexcept { return false; }

@@ -43,6 +43,10 @@ Result<void> check_env_options(std::string_view id, const EnvOptions& options,
   return {};
 }
 
+bool changes_observation(std::string_view option) {
+  return contains({"image_size", "instruction", "obs_dtype", "seg", "supersample"}, option);
+}
+
 Result<void> check_options(std::string_view whose, const NamedOptions& options,
                            std::initializer_list<std::string_view> names) {
   for (const auto& [name, value] : options) {

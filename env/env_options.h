@@ -39,6 +39,10 @@ Result<void> check_env_options(std::string_view id, const EnvOptions& options,
                                std::initializer_list<std::string_view> profiles = {},
                                std::initializer_list<std::string_view> names = {});
 
+/// Whether an option of an environment changes what is observed and not the task (docs/env.md#what-there-is): policies
+/// that play the same task may differ in it.
+bool changes_observation(std::string_view option);
+
 /// Refuses an option that is none of `names`; `whose` begins the error. Errors: as above.
 Result<void> check_options(std::string_view whose, const NamedOptions& options,
                            std::initializer_list<std::string_view> names);

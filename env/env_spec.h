@@ -29,8 +29,8 @@ enum class EnvReader : std::uint8_t {
   /// Which actions are allowed at this observation, [choices] of u8 or f32, 0 where not; of discrete actions alone, one
   /// field at most. A row that goes on and allows none is lost.
   action_mask,
-  /// UTF-8, u8 [longest], zeros behind it: told once, so the same at every observation of an episode. No policy reads
-  /// it yet.
+  /// UTF-8, u8 [longest], zeros behind it: told once, so the same at every observation of an episode. Policies and
+  /// their critics read it with policy.text.
   text,
 };
 constexpr auto enum_names(EnvReader) { return std::array{"policy", "critic", "action_mask", "text"}; }
@@ -102,8 +102,8 @@ struct EnvSpec {
   double reward_threshold = std::numeric_limits<double>::quiet_NaN();
   /// Names that render() takes.
   std::vector<std::string> cameras;
-  /// P: who act in one environment, all at every step, each with an observation, an action and a reward of its own, of
-  /// the same form. An episode is theirs together.
+  /// P: number of agents in one environment. All act at every step; each has an observation, an action and a reward, of
+  /// the same form for all. They share the episode.
   std::int64_t agents = 1;
 
   /// Numbers of one control step's actions, [P, A].

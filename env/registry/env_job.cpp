@@ -40,7 +40,7 @@ std::optional<Base> own_recipe(const std::string& id) {
     if (!file.name.starts_with("recipes/") || file.text.find(id) == std::string_view::npos) continue;
     auto job = load_recipe(std::string(file.name));
     if (!job || job->job.kind != JobKind::rl || job->env.id != id || job->model.init.mode != "random") continue;
-    if (job->algorithm.demonstration_share > 0) continue;
+    if (replays_demonstrations(*job)) continue;
     if (found && (is_off_policy(found->job) || !is_off_policy(*job))) continue;
     found = Base{std::string(file.name), std::move(*job), "This recipe trains the same environment."};
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "env/arm7/arm7_env.h"
+#include "env/chunk_frames.h"
 #include "env/classic/cart_pole.h"
 #include "env/classic/pendulum.h"
 #include "env/classic/reach.h"
@@ -55,6 +56,8 @@ std::vector<EnvRow>& table() {
   return rows;
 }
 
+ChunkFrames frames_of(const EnvConfig& env) { return {env.frame_offsets, env.executed()}; }
+
 }  // namespace
 
 std::span<const EnvRow> env_registry() { return table(); }
@@ -64,12 +67,15 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id
 }
 
 Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env, std::optional<EnvSpec> known) {
-  return make_env_factory(env.id, {.profile = env.profile,
-                                   .options = env.options,
-                                   .max_steps = env.max_episode_steps,
-                                   .known = std::move(known),
-                                   .step_timeout = env.step_timeout,
-                                   .bridge = env.bridge});
+  const ChunkFrames frames = frames_of(env);
+  if (known) known = without_chunk_frames(std::move(*known), frames);
+  TROUPE_ASSIGN(auto factory, make_env_factory(env.id, {.profile = env.profile,
+                                                        .options = env.options,
+                                                        .max_steps = env.max_episode_steps,
+                                                        .known = std::move(known),
+                                                        .step_timeout = env.step_timeout,
+                                                        .bridge = env.bridge}));
+  return with_chunk_frames(std::move(factory), frames);
 }
 
 Result<std::shared_ptr<const EnvFactory>> make_described_env_factory(const EnvConfig& env, const EnvSpec& described,
@@ -92,7 +98,7 @@ Result<EnvSpec> env_spec_of(const EnvConfig& env) {
     return invalid_argument(fmt::format("env.spec: {} describes '{}', and env.id is '{}'", env.spec, spec->id, env.id));
   }
   if (env.max_episode_steps > 0) spec->max_steps = env.max_episode_steps;
-  return spec;
+  return with_chunk_frames(std::move(*spec), frames_of(env));
 }
 
 Result<EnvSpec> kept_env_spec(const std::string& folder, const EnvConfig& env) {
@@ -100,7 +106,7 @@ Result<EnvSpec> kept_env_spec(const std::string& folder, const EnvConfig& env) {
   return kept || kept.error().code() != Errc::not_found ? kept : env_spec_of(env);
 }
 
-Result<EnvSpec> kept_env_spec(const std::string& text, const std::string& name, const EnvConfig& env) {
+Result<EnvSpec> env_spec_from_text(const std::string& text, const std::string& name, const EnvConfig& env) {
   return text.empty() ? env_spec_of(env) : parse_env_spec(text, name);
 }
 

@@ -36,14 +36,14 @@ Result<std::shared_ptr<const ActorCritic>> ActorCritic::make(const PolicyConfig&
   if (!head) return head.error();
   // actions near zero at first, whatever the state
   auto actor = ObservationNet::make(
-      policy, seen_by_actor(shape),
+      policy, policy.actor_vision(), seen_by_actor(shape),
       make_mlp_shape(policy, "actor", 0, policy.hidden, head->outputs(), 0.01 * std::numbers::sqrt2));
   if (!actor) return actor.error();
   if (!algorithm.traits().has_critic()) {
     return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::nullopt, *head));
   }
   const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;
-  auto critic = ObservationNet::make(policy, seen_by_critic(shape),
+  auto critic = ObservationNet::make(policy, policy.critic_vision(), seen_by_critic(shape),
                                      make_mlp_shape(policy, "critic", 0, policy.critic_layers(), values, 1.0));
   if (!critic) return critic.error();
   return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::move(*critic), *head));

@@ -51,7 +51,7 @@ class ActorCritic final : public OnPolicyModel {
   std::vector<MemoryField> memory_;
 };
 
-/// Policies of kind mlp and cnn for the on-policy algorithms. Errors: as make_policy_net.
+/// Policies of kind mlp for the on-policy algorithms. Errors: as make_policy_net.
 Result<std::shared_ptr<const PolicyNet>> make_actor_critic_net(const PolicyConfig& policy,
                                                                const AlgorithmConfig& algorithm,
                                                                const PolicyShape& shape);

@@ -12,20 +12,32 @@ namespace {
 struct Kernel {
   std::int64_t size, stride;
 };
-constexpr std::array<Kernel, 3> kKernels{{{8, 4}, {4, 2}, {3, 1}}};
+constexpr std::array<Kernel, 3> kFeatureKernels{{{8, 4}, {4, 2}, {3, 1}}}, kKeypointKernels{{{5, 2}, {3, 2}, {3, 1}}};
+
+/// Where each of `count` columns is, evenly from -1 (the first) to 1 (the last); one alone is at 0.
+at::Tensor places(std::int64_t count, const at::TensorOptions& options) {
+  return count > 1 ? at::linspace(-1, 1, count, options) : at::zeros({1}, options);
+}
+
+/// Factor of the maps that keypoints are read from. Without it a fresh network's softmax is nearly uniform, and every
+/// keypoint is near the middle of the picture.
+constexpr double kKeypointGain = 10;
 
 }  // namespace
 
-Result<Cnn> Cnn::make(std::string prefix, const PolicyShape::Image& image, const std::vector<std::int64_t>& channels) {
-  if (channels.empty() || channels.size() > kKernels.size()) {
+Result<Cnn> Cnn::make(std::string prefix, Vision vision, const PolicyShape::Image& image,
+                      const std::vector<std::int64_t>& channels) {
+  const auto& kernels = vision == Vision::keypoints ? kKeypointKernels : kFeatureKernels;
+  if (channels.empty() || channels.size() > kernels.size()) {
     return Error{Errc::invalid_argument,
                  fmt::format("policy.cnn_channels has {} numbers; one to {} are wanted, one per convolution",
-                             channels.size(), kKernels.size())};
+                             channels.size(), kernels.size())};
   }
   Cnn cnn;
+  cnn.finds_keypoints_ = vision == Vision::keypoints;
   std::int64_t height = image.height, width = image.width, inputs = image.channels;
   for (std::size_t i = 0; i < channels.size(); ++i) {
-    const auto [size, stride] = kKernels[i];
+    const auto [size, stride] = kernels[i];
     if (channels[i] < 1) {
       return Error{Errc::invalid_argument,
                    fmt::format("policy.cnn_channels contains {}; at least 1 is wanted", channels[i])};
@@ -44,7 +56,13 @@ Result<Cnn> Cnn::make(std::string prefix, const PolicyShape::Image& image, const
     width = (width - size) / stride + 1;
     inputs = channels[i];
   }
-  cnn.features_ = inputs * height * width;
+  if (cnn.finds_keypoints_ && (height < 2 || width < 2)) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("the image {} of {}x{} is too small for policy.vision keypoints: the last convolution "
+                             "leaves {}x{}, along one number of which a place is always 0; use larger images (env.*)",
+                             image.name, image.height, image.width, height, width)};
+  }
+  cnn.features_ = cnn.finds_keypoints_ ? 2 * inputs : inputs * height * width;
   return cnn;
 }
 
@@ -60,8 +78,20 @@ std::vector<ParamSpec> Cnn::params() const {
 at::Tensor Cnn::forward(const ParamView& view, const at::Tensor& images) const {
   at::Tensor h = images.permute({0, 3, 1, 2}).to(view[convolutions_.front().weight].scalar_type());
   if (images.scalar_type() == at::kByte) h = h.div(255.0);
-  for (const auto& c : convolutions_) h = at::conv2d(h, view[c.weight], view[c.bias], c.stride).relu();
-  return h.flatten(1);
+  for (const auto& c : convolutions_) {
+    h = at::conv2d(h, view[c.weight], view[c.bias], c.stride);
+    // a softmax wants what lies below zero too
+    if (!finds_keypoints_ || &c != &convolutions_.back()) h = h.relu();
+  }
+  return finds_keypoints_ ? spatial_keypoints(h * kKeypointGain) : h.flatten(1);
+}
+
+at::Tensor spatial_keypoints(const at::Tensor& maps) {
+  const auto height = maps.size(2), width = maps.size(3);
+  const auto share = maps.flatten(2).softmax(2).view({maps.size(0), maps.size(1), height, width});
+  const auto x = at::matmul(share.sum(2), places(width, maps.options()));
+  const auto y = at::matmul(share.sum(3), places(height, maps.options()));
+  return at::cat({x, y}, 1);
 }
 
 }  // namespace troupe::model

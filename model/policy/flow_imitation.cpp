@@ -24,7 +24,7 @@ Carry FlowImitationObjective::prologue(const ParamView& actor, const Batch& batc
   const auto clean = model_->from_action(batch.at(rl_keys::kAction));
   const auto& time = batch.at(flow_keys::kTime);
   const auto mix = mix_noise(clean, batch.at(rl_keys::kActionNoise), time);
-  return {model_->network(actor, batch.at(rl_keys::kState))(mix.noisy, time.view({-1})).velocity, {}};
+  return {model_->network(actor, batch)(mix.noisy, time.view({-1})).velocity, {}};
 }
 
 Outputs FlowImitationObjective::epilogue(const ParamView&, const Carry& carry, const Batch& batch) const {

@@ -10,7 +10,7 @@
 
 namespace troupe::model {
 
-/// Keys of a Batch for behaviour cloning, beside rl_keys::kState, kAction (chunks in the environment's units),
+/// Keys of a Batch for behaviour cloning, beside the observation, kAction (chunks in the environment's units),
 /// kActionNoise and, if not every action counts, kMask.
 namespace flow_keys {
 inline constexpr const char* kTime = "flow.time";  ///< [N,1] in (0,1]
@@ -24,7 +24,7 @@ void draw_flow_targets(std::uint64_t seed, std::span<const std::uint64_t> positi
 
 /// objective("sft") of a flow policy: flow-matching behaviour cloning of demonstrations, before reinforcement learning
 /// (arXiv:2210.02747 eq. 23, here with t = 1 for noise):
-///     x_t = t noise + (1 - t) a     loss = mean of (v(x_t, t, state) - (noise - a))^2
+///     x_t = t noise + (1 - t) a     loss = mean of (v(x_t, t, observation) - (noise - a))^2
 /// with a the demonstrated chunk scaled to [-1, 1]. Actions that do not count are zeros in that mean, so that the
 /// losses of parts of a batch add up to the batch's. The critic is not trained. Residual stream: [N,W], the velocity.
 /// Metrics: action_loss. Stateless and thread-safe.

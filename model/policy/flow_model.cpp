@@ -7,7 +7,6 @@
 
 #include "model/loss/rl_keys.h"
 #include "model/policy/action_bounds.h"
-#include "model/policy/observation_net.h"
 
 namespace troupe::model {
 namespace {
@@ -24,8 +23,6 @@ Result<void> check(const PolicyConfig& policy, const PolicyShape& shape) {
   TROUPE_TRY(check_action_bounds(shape, "policy.kind flow"));
   if (policy.distribution != "auto")
     return bad("policy.distribution is " + policy.distribution + "; policy.kind flow has its own: use auto");
-  if (seen_by_actor(shape).state_dim < 1)
-    return bad("policy.kind is flow; the environment's observation has no vector");
   if (flow.sampler == "noise" && !flow.joint)
     return bad("policy.flow.sampler is noise with policy.flow.joint off; Flow-Noise needs joint");
   if (flow.sampler == "cps" && !flow.joint && !flow.ignore_last) {
@@ -55,11 +52,12 @@ at::Tensor embed_time(const at::Tensor& t_N) {
 Result<std::shared_ptr<const FlowModel>> FlowModel::make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                          const PolicyShape& shape) {
   TROUPE_TRY(check(policy, shape));
-  const std::int64_t width = shape.chunk * shape.action_dim, columns = seen_by_actor(shape).state_dim,
-                     inputs = columns + width + 2 * kTimeWaves;
+  TROUPE_ASSIGN(auto seen, ObservationFeatures::make(policy, policy.actor_vision(), seen_by_actor(shape), "actor"));
+  const std::int64_t width = shape.chunk * shape.action_dim, inputs = seen.width() + width + 2 * kTimeWaves;
   // small velocities at first: chunks start as the noise they came from
   Mlp velocity(make_mlp_shape(policy, "actor", inputs, policy.hidden, width, 0.1));
-  std::optional<Mlp> noise, critic;
+  std::optional<Mlp> noise;
+  std::optional<ObservationNet> critic;
   if (policy.flow.sampler == "noise") {
     auto mlp = make_mlp_shape(policy, "actor.noise", inputs, {kNoiseHidden, kNoiseHidden}, width, 0.1);
     mlp.activation = Activation::tanh;
@@ -67,24 +65,26 @@ Result<std::shared_ptr<const FlowModel>> FlowModel::make(const PolicyConfig& pol
   }
   if (algorithm.traits().has_critic()) {
     const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;
-    critic.emplace(
-        make_mlp_shape(policy, "critic", seen_by_critic(shape).state_dim, policy.critic_layers(), values, 1.0));
+    TROUPE_ASSIGN(critic,
+                  ObservationNet::make(policy, policy.critic_vision(), seen_by_critic(shape),
+                                       make_mlp_shape(policy, "critic", 0, policy.critic_layers(), values, 1.0)));
   }
   return std::shared_ptr<const FlowModel>(
-      new FlowModel(policy.flow, shape, std::move(velocity), std::move(noise), std::move(critic)));
+      new FlowModel(policy.flow, shape, std::move(seen), std::move(velocity), std::move(noise), std::move(critic)));
 }
 
-FlowModel::FlowModel(const FlowPolicyConfig& config, const PolicyShape& shape, Mlp velocity, std::optional<Mlp> noise,
-                     std::optional<Mlp> critic)
+FlowModel::FlowModel(const FlowPolicyConfig& config, const PolicyShape& shape, ObservationFeatures seen, Mlp velocity,
+                     std::optional<Mlp> noise, std::optional<ObservationNet> critic)
     : config_(config),
       chunk_(shape.chunk),
       action_dim_(shape.action_dim),
-      columns_(seen_by_actor(shape).state_dim),
       range_(make_action_range(shape.action_low, shape.action_high, shape.chunk)),
+      seen_(std::move(seen)),
       velocity_(std::move(velocity)),
       noise_(std::move(noise)),
       critic_(std::move(critic)) {
-  auto params = velocity_.params();
+  auto params = seen_.params();
+  for (auto& param : velocity_.params()) params.push_back(std::move(param));
   if (noise_) {
     for (auto& param : noise_->params()) params.push_back(std::move(param));
   }
@@ -111,8 +111,9 @@ std::int64_t FlowModel::logp_width() const {
   return width() * (config_.logprob_reduce == "per_step" ? config_.denoise_steps : 1);
 }
 
-FlowNetwork FlowModel::network(const ParamView& actor, const at::Tensor& state) const {
-  return [this, &actor, seen = first_columns(state, columns_)](const at::Tensor& x, const at::Tensor& t) {
+FlowNetwork FlowModel::network(const ParamView& actor, const Batch& observation) const {
+  // pictures are looked at and texts read once a chain, not once a step
+  return [this, &actor, seen = seen_.forward(actor, observation)](const at::Tensor& x, const at::Tensor& t) {
     const auto input = at::cat({seen, x, embed_time(t)}, 1);
     FlowPrediction predicted{velocity_.forward(actor, input), {}, {}};
     if (noise_) predicted.std = flow_noise_std(noise_->forward(actor, input));
@@ -132,8 +133,7 @@ ActionDensity FlowModel::density(const ParamView& actor, const Batch& batch) con
   const auto s = sampling(level != batch.end() ? level->second.item<double>() : config_.noise_level);
   const std::string prefix = rl_keys::kExtraPrefix;
   const auto index = batch.at(prefix + "denoise_inds").view({-1});
-  const auto result =
-      flow_chain_density(network(actor, batch.at(rl_keys::kState)), batch.at(prefix + "chains"), index, s);
+  const auto result = flow_chain_density(network(actor, batch), batch.at(prefix + "chains"), index, s);
   const auto logp = flatten(result.logp);
   // a mean over steps: spread over the steps so that sums over them count it once
   const auto repeats = logp.size(1) / width();
@@ -144,7 +144,7 @@ ActionDensity FlowModel::density(const ParamView& actor, const Batch& batch) con
 
 at::Tensor FlowModel::value(const ParamView& critic, const Batch& batch) const {
   TORCH_CHECK(critic_.has_value(), "this policy has no critic");
-  return critic_->forward(critic, batch.at(rl_keys::kState));
+  return critic_->forward(critic, batch);
 }
 
 at::Tensor FlowModel::to_action(const at::Tensor& chunk) const {

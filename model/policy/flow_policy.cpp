@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/random.h"
-#include "model/loss/rl_keys.h"
 #include "model/policy/flow_imitation.h"
 
 namespace troupe::model {
@@ -57,7 +56,6 @@ FlowPolicyNet::FlowPolicyNet(std::shared_ptr<const FlowModel> model, const Algor
 ActResult FlowPolicyNet::act(const UnitViews& views, const ActRequest& request) const {
   const at::NoGradGuard no_grad;
   const auto& config = model_->config();
-  const auto& state = request.observation.at(rl_keys::kState);
   auto sampling = model_->sampling(request.noise_level);
   if (request.deterministic) {
     sampling.method = FlowMethod::ode;
@@ -67,11 +65,11 @@ ActResult FlowPolicyNet::act(const UnitViews& views, const ActRequest& request) 
   const auto draws = draw_chains(request, model_->width(), config.denoise_steps, choices, sampling.joint);
   const auto& actor = views.at("actor");
   const auto chain =
-      sample_flow_chain(model_->network(actor, state), draws.initial, draws.noise, draws.index, sampling);
+      sample_flow_chain(model_->network(actor, request.observation), draws.initial, draws.noise, draws.index, sampling);
 
   ActResult result{model_->to_action(chain.action()), {}, {}, {}};
-  result.logp =
-      request.deterministic ? at::zeros({state.size(0), logp_width()}, state.options()) : model_->flatten(chain.logp);
+  result.logp = request.deterministic ? at::zeros({chain.action().size(0), logp_width()}, chain.action().options())
+                                      : model_->flatten(chain.logp);
   if (value_width() > 0) result.value = model_->value(views.at("critic"), request.observation);
   result.extra["chains"] = chain.chain;
   result.extra["denoise_inds"] = draws.index.unsqueeze(1);

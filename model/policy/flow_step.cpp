@@ -35,8 +35,8 @@ FlowWeights flow_weights(FlowMethod method, const std::vector<double>& times, st
   const auto i = static_cast<std::size_t>(index);
   const double t = times[i], next = times[i + 1], delta = t - next;
   if (method == FlowMethod::sde) {
-    // at t = 1 sigma would be infinite; the next time stands in for it
-    const double below = t < 1.0 ? 1.0 - t : 1.0 - times[1];
+    // at t = 1 sigma would be infinite, at a first level near 1 far too wide; the next time stands in for it
+    const double below = index > 0 ? 1.0 - t : 1.0 - times[1];
     const double sigma = noise_level * std::sqrt(t / below);
     return {1.0 - next, next - sigma * sigma * delta / (2.0 * t), std::sqrt(delta) * sigma};
   }

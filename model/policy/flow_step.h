@@ -43,7 +43,7 @@ struct FlowWeights {
 /// and delta = t - times[index + 1]:
 ///     ode, noise  1 - (t - delta), t - delta, 0
 ///     sde         1 - (t - delta), t - delta - sigma^2 delta / (2 t), sqrt(delta) sigma;  sigma = a sqrt(t / (1 - t)),
-///                 where t = 1 with t_1 in the denominator
+///                 in the first step, where t is 1 or near it, with t_1 in the denominator
 ///     cps         1 - (t - delta), (t - delta) cos(pi a / 2), (t - delta) sin(pi a / 2)
 /// Errors: throws c10::Error on an index outside the schedule.
 FlowWeights flow_weights(FlowMethod method, const std::vector<double>& times, std::int64_t index, double noise_level);

@@ -2,109 +2,73 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
+#include "kernels/threads.h"
 
 namespace troupe::model {
 namespace {
 
-void fill_rows(const at::Tensor& out, const at::Tensor& row) {
-  const std::int64_t width = row.numel();
-  const float* from = row.const_data_ptr<float>();
-  float* to = out.data_ptr<float>();
-  for (std::int64_t i = 0; i < out.size(0); ++i) std::copy(from, from + width, to + i * width);
+DenseActivation activation_of(Activation activation) {
+  return activation == Activation::tanh ? DenseActivation::tanh : DenseActivation::relu;
 }
 
-void activate(at::Tensor& out, Activation activation) {
-  if (activation == Activation::tanh) {
-    at::tanh_(out);
-    return;
-  }
-  float* data = out.data_ptr<float>();
-  for (std::int64_t i = 0, n = out.numel(); i < n; ++i) data[i] = data[i] > 0 ? data[i] : 0.0f;
+DenseShape shape_of(const Mlp::Layer& layer, std::int64_t rows) {
+  return {.rows = rows, .inputs = layer.inputs, .outputs = layer.outputs};
 }
 
-/// Multiplies delta by the activation's slope, which its value tells.
-void multiply_slope(const at::Tensor& delta, const at::Tensor& value, Activation activation) {
-  float* d = delta.data_ptr<float>();
-  const float* v = value.const_data_ptr<float>();
-  const std::int64_t n = delta.numel();
-  if (activation == Activation::tanh) {
-    for (std::int64_t i = 0; i < n; ++i) d[i] *= 1.0f - v[i] * v[i];
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) d[i] = v[i] > 0 ? d[i] : 0.0f;
-  }
+const float* plain(const at::Tensor& x) {
+  TORCH_CHECK(x.scalar_type() == at::kFloat && x.is_contiguous(), "the explicit pass takes contiguous f32 tensors");
+  return x.const_data_ptr<float>();
 }
 
-void check_weight(const at::Tensor& weight) {
-  TORCH_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous(),
-              "the explicit pass takes contiguous f32 weights");
+float* plain_out(const at::Tensor& x) {
+  plain(x);
+  return x.data_ptr<float>();
 }
 
 }  // namespace
 
 MlpPass::MlpPass(const Mlp& mlp, std::int64_t rows) : mlp_(mlp), rows_(rows) {
   TORCH_CHECK(supports(mlp), "an Mlp with layer norm has no explicit pass");
-  std::int64_t widest = 0;
   for (const auto& layer : mlp.layers()) {
     outputs_.push_back(at::empty({rows, layer.outputs}, at::kFloat));
     if (!layer.is_head) deltas_.push_back(at::empty({rows, layer.outputs}, at::kFloat));
-    widest = std::max(widest, layer.outputs);
   }
-  sums_.resize(static_cast<std::size_t>(widest));
 }
 
 const at::Tensor& MlpPass::forward(const ParamView& view, const at::Tensor& x) {
-  TORCH_CHECK(x.scalar_type() == at::kFloat && x.is_contiguous(), "the explicit pass takes contiguous f32 rows");
   TORCH_CHECK(x.size(0) == rows_, "a pass over ", rows_, " rows got ", x.size(0));
-  const at::Tensor* input = &x;
+  const float* input = plain(x);
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const auto& layer = mlp_.layers()[i];
-    const auto& weight = view[layer.weight];
-    check_weight(weight);
-    auto& out = outputs_[i];
-    if (layer.bias.empty()) {
-      at::mm_out(out, *input, weight.t());
-    } else {
-      fill_rows(out, view[layer.bias]);
-      at::addmm_out(out, out, *input, weight.t());
-    }
-    if (!layer.is_head) activate(out, mlp_.shape().activation);
-    input = &out;
+    const auto f = layer.is_head ? DenseActivation::none : activation_of(mlp_.shape().activation);
+    const float* const bias = layer.bias.empty() ? nullptr : plain(view[layer.bias]);
+    float* const out = outputs_[i].data_ptr<float>();
+    dense_forward(shape_of(layer, rows_), input, layer.inputs, plain(view[layer.weight]), bias, f, out, workspace_,
+                  num_threads());
+    input = out;
   }
   return outputs_.back();
 }
 
 void MlpPass::backward(const ParamView& view, const at::Tensor& x, const at::Tensor& d_output,
                        const ParamView* gradients, const at::Tensor* d_input) {
-  const at::Tensor* delta = &d_output;
+  const float* delta = plain(d_output);
   for (std::size_t i = outputs_.size(); i-- > 0;) {
     const auto& layer = mlp_.layers()[i];
+    const DenseShape shape = shape_of(layer, rows_);
+    const float* const input = plain(i == 0 ? x : outputs_[i - 1]);
     if (gradients != nullptr) {
-      auto d_weight = (*gradients)[layer.weight];
-      at::mm_out(d_weight, delta->t(), i == 0 ? x : outputs_[i - 1]);
-      if (!layer.bias.empty()) {
-        // f64, row by row: the order of the sum is fixed, and long batches lose nothing
-        std::fill(sums_.begin(), sums_.begin() + layer.outputs, 0.0);
-        const float* d = delta->const_data_ptr<float>();
-        for (std::int64_t row = 0; row < rows_; ++row, d += layer.outputs) {
-          for (std::int64_t c = 0; c < layer.outputs; ++c)
-            sums_[static_cast<std::size_t>(c)] += static_cast<double>(d[c]);
-        }
-        float* d_bias = (*gradients)[layer.bias].data_ptr<float>();
-        for (std::int64_t c = 0; c < layer.outputs; ++c)
-          d_bias[c] = static_cast<float>(sums_[static_cast<std::size_t>(c)]);
-      }
+      float* const d_bias = layer.bias.empty() ? nullptr : plain_out((*gradients)[layer.bias]);
+      dense_backward_params(shape, delta, input, layer.inputs, plain_out((*gradients)[layer.weight]), d_bias,
+                            workspace_, num_threads());
     }
-    if (i == 0) {
-      if (d_input != nullptr) {
-        at::Tensor out = *d_input;
-        at::mm_out(out, *delta, view[layer.weight]);
-      }
-      return;
-    }
-    at::mm_out(deltas_[i - 1], *delta, view[layer.weight]);
-    multiply_slope(deltas_[i - 1], outputs_[i - 1], mlp_.shape().activation);
-    delta = &deltas_[i - 1];
+    const at::Tensor* const target = i > 0 ? &deltas_[i - 1] : d_input;
+    if (target == nullptr) return;
+    // below the first layer there is no activation
+    const auto f = i > 0 ? activation_of(mlp_.shape().activation) : DenseActivation::none;
+    float* const out = plain_out(*target);
+    dense_backward_input(shape, delta, plain(view[layer.weight]), f, input, out, workspace_, num_threads());
+    delta = out;
   }
 }
 

@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/dense_layer.h"
 #include "model/policy/mlp.h"
 
 namespace troupe::model {
 
 /// One run of an Mlp forward and, if wanted, backward without autograd, into memory that is kept from run to run. For
 /// small networks whose time goes into bookkeeping otherwise. f32 on the CPU; no layer norm. Equal to Mlp::forward and
-/// its gradients up to rounding. Not thread-safe: borrow one per call from a SparePool. Callers have switched gradient
-/// recording off.
+/// its gradients up to rounding (kernels/dense_layer.h). Its bits do not depend on num_threads(), which it uses, and
+/// those of a row's outputs not on the other rows. Not thread-safe: borrow one per call from a SparePool. Callers have
+/// switched gradient recording off.
 class MlpPass {
  public:
   /// Allocates for `rows` rows. `mlp` must outlive it. Errors: throws c10::Error on an Mlp with layer norm.
@@ -38,8 +40,7 @@ class MlpPass {
   std::vector<at::Tensor> outputs_;
   /// gradients of outputs_ but the last, before the activation
   std::vector<at::Tensor> deltas_;
-  /// sums over rows of a bias gradient, in f64 and row by row, so that the order is fixed
-  std::vector<double> sums_;
+  DenseWorkspace workspace_;
 };
 
 }  // namespace troupe::model

@@ -8,9 +8,9 @@
 #include "model/policy/sac_policy.h"
 
 namespace troupe::model {
-namespace {
 
-Result<void> check_sizes(const PolicyConfig& policy, const AlgorithmConfig& algorithm, const PolicyShape& shape) {
+Result<void> check_policy_sizes(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+                                const PolicyShape& shape) {
   const auto wrong = [](std::string text) -> Result<void> { return Error{Errc::invalid_argument, std::move(text)}; };
   for (const auto& [key, widths] :
        {std::pair{"policy.hidden", &policy.hidden}, {"policy.critic_hidden", &policy.critic_hidden}}) {
@@ -37,15 +37,13 @@ Result<void> check_sizes(const PolicyConfig& policy, const AlgorithmConfig& algo
   return {};
 }
 
-}  // namespace
-
 at::Tensor PolicyNet::logp(const UnitViews&, const Batch&) const {
   TORCH_CHECK(false, "this policy states no log-probabilities: logp_width() is ", logp_width());
 }
 
 Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                          const PolicyShape& shape) {
-  if (auto sizes = check_sizes(policy, algorithm, shape); !sizes) return sizes.error();
+  TROUPE_TRY(check_policy_sizes(policy, algorithm, shape));
   const bool is_off_policy = algorithm.traits().is_off_policy();
   if (policy.memory != PolicyMemory::none && (is_off_policy || policy.kind == PolicyKind::flow)) {
     return Error{Errc::invalid_argument,
@@ -59,6 +57,8 @@ Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& pol
                            : make_actor_critic_net(policy, algorithm, shape);
     case PolicyKind::flow:
       if (!is_off_policy) return make_flow_policy_net(policy, algorithm, shape);
+      break;
+    case PolicyKind::dreamzero:  // made of model and data, too: DreamZeroNet
       break;
   }
   return Error{Errc::invalid_argument, fmt::format("policy.kind is {}, which algorithm.name {} cannot train",

@@ -22,8 +22,8 @@ using UnitViews = std::map<std::string, ParamView>;
 
 /// One call of a policy for N rows.
 struct ActRequest {
-  /// rl_keys::kState [N,D] f32, the images under kImagePrefix, and memories [N,W] under kMemoryPrefix: zero where an
-  /// episode begins
+  /// rl_keys::kState [N,D] f32, the images under kImagePrefix, texts under kTextPrefix, and memories [N,W] under
+  /// kMemoryPrefix: zero where an episode begins
   Batch observation;
   /// job.seed: with a row's key it decides every draw of the row
   std::uint64_t seed = 0;
@@ -73,7 +73,8 @@ class PolicyNet {
   /// Every unit, in the order of objective()'s chain. UnitSpec::group is "actor", "critic" or "temperature";
   /// UnitSpec::average_of names the unit that a target network follows.
   virtual const std::vector<UnitSpec>& units() const = 0;
-  /// Names of the units that act() and value() read: what is published to rollout workers.
+  /// Names of the units (state_units of units()) that act() and value() read: what is published to rollout workers.
+  /// A policy that holds frozen parameters itself leaves their units out.
   virtual const std::vector<std::string>& acting_units() const = 0;
   /// Empty for policies whose log-probability follows from observation and action.
   virtual const std::vector<ExtraField>& extras() const = 0;
@@ -94,8 +95,12 @@ class PolicyNet {
   /// with value_width() > 0. `observation` as ActRequest's.
   virtual at::Tensor value(const UnitViews& views, const Batch& observation) const = 0;
   /// Log-probabilities [N,L], unreduced, of the actions in `batch` (rl_keys::kAction and extras) under these
-  /// parameters; no gradient is recorded. Only with logp_width() > 0.
+  /// parameters; no gradient is recorded. Only with logp_width() > 0. `batch` holds rows as trajectories keep them.
   virtual at::Tensor logp(const UnitViews& views, const Batch& batch) const;
+  /// What objective("policy") reads, from rows as trajectories keep them: the rows themselves, and of policies whose
+  /// frozen encoders look at observations what those make of them. Records no gradient. Errors: throws c10::Error, as
+  /// act() does.
+  virtual Batch prepare(Batch batch) const { return batch; }
 
   /// What the engine trains: the loss of one phase over the same units. On-policy policies have "policy"; soft
   /// actor-critic has "critic" and "actor" (which trains the temperature too). Units that a phase does not train get
@@ -104,8 +109,12 @@ class PolicyNet {
   virtual std::shared_ptr<const Network> objective(const std::string& phase) const = 0;
 };
 
+/// Rules for every kind of policy. Errors: invalid_argument (a layer or a chunk of no width; rewards, log-probabilities
+/// and weights of trajectories that do not fit the chunk and the environment), naming the key.
+Result<void> check_policy_sizes(const PolicyConfig& policy, const AlgorithmConfig& algorithm, const PolicyShape& shape);
+
 /// Errors: invalid_argument where the configuration and the shape do not fit (squashed gaussian over discrete actions,
-/// cnn without images), naming the key.
+/// a vision without images), naming the key.
 Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                          const PolicyShape& shape);
 

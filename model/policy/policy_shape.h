@@ -20,6 +20,12 @@ struct PolicyShape {
 
     std::int64_t bytes() const { return height * width * channels * (is_depth ? 4 : 1); }
   };
+  struct Text {
+    /// "instruction": the key of the observation
+    std::string name;
+    /// room for the longest
+    std::int64_t bytes = 0;
+  };
   /// D, width of the state: the vectors that the actor reads, those that critics read too, and the action mask
   std::int64_t state_dim = 0;
   /// columns of it that critics alone read
@@ -28,6 +34,9 @@ struct PolicyShape {
   std::int64_t mask_dim = 0;
   /// cameras in the order of the environment's spec, each [H,W,C]
   std::vector<Image> images;
+  /// what actor and critics are told, in the same order, each u8 [bytes]: UTF-8, zeros behind it; the same at every
+  /// observation of an episode
+  std::vector<Text> texts = {};
   /// number of discrete actions; 0: actions are continuous
   std::int64_t choices = 0;
   /// A, numbers of one action; 1 for discrete actions

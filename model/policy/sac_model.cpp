@@ -18,16 +18,25 @@ MlpShape make_fan_in_shape(const PolicyConfig& policy, std::string prefix, std::
   return shape;
 }
 
+/// Those of the tensors `keys` that a batch has.
+void copy_tensors(const std::vector<std::string>& keys, const Batch& from, Batch& to) {
+  for (const auto& key : keys) {
+    if (const auto found = from.find(key); found != from.end()) to[key] = found->second;
+  }
+}
+
 /// One network per critic, whose state is the observation's with the action behind it.
 Result<std::vector<ObservationNet>> make_critics(const PolicyConfig& policy, const SacConfig& sac, PolicyShape shape,
                                                  const std::string& prefix) {
   shape = seen_by_critic(std::move(shape));
+  // checked before the action joins the state: it would hide that nothing of the observation is read
+  TROUPE_TRY(ObservationFeatures::make(policy, policy.critic_vision(), shape, prefix));
   shape.state_dim += shape.chunk * shape.action_dim;
   std::vector<ObservationNet> nets;
   for (std::int64_t i = 0; i < sac.critics; ++i) {
     auto mlp = make_fan_in_shape(policy, prefix + "." + std::to_string(i), policy.critic_layers(), 1);
     mlp.layer_norm = policy.critic_layer_norm;
-    auto net = ObservationNet::make(policy, shape, std::move(mlp));
+    auto net = ObservationNet::make(policy, policy.critic_vision(), shape, std::move(mlp));
     if (!net) return net.error();
     nets.push_back(std::move(*net));
   }
@@ -64,7 +73,7 @@ Result<std::shared_ptr<const SacModel>> SacModel::make(const PolicyConfig& polic
                                                        const PolicyShape& shape) {
   TROUPE_TRY(check(policy, algorithm.sac, shape));
   auto actor =
-      ObservationNet::make(policy, seen_by_actor(shape),
+      ObservationNet::make(policy, policy.actor_vision(), seen_by_actor(shape),
                            make_fan_in_shape(policy, "actor", policy.hidden, 2 * shape.chunk * shape.action_dim));
   if (!actor) return actor.error();
   auto online = make_critics(policy, algorithm.sac, shape, "critic");
@@ -88,7 +97,11 @@ SacModel::SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, O
       actor_(std::move(actor)),
       online_(std::move(online)),
       target_(std::move(target)) {
-  for (const auto& image : shape.images) images_.push_back(image.name);
+  for (const auto& image : shape.images) {
+    image_keys_.push_back(rl_keys::kImagePrefix + image.name);
+    next_image_keys_.push_back(rl_keys::kNextImagePrefix + image.name);
+  }
+  for (const auto& text : shape.texts) text_keys_.push_back(rl_keys::kTextPrefix + text.name);
   auto target_unit = make_critic_unit("target", target_);
   target_unit.trainable = false;
   target_unit.average_of = "critic";
@@ -124,21 +137,18 @@ at::Tensor SacModel::actor_rows(const at::Tensor& state) const {
 Batch SacModel::critic_input(const Batch& observation, const at::Tensor& action) const {
   Batch input;
   input[rl_keys::kState] = has_state_ ? at::cat({observation.at(rl_keys::kState), action}, 1) : action;
-  for (const auto& image : images_) {
-    const auto key = rl_keys::kImagePrefix + image;
-    if (const auto found = observation.find(key); found != observation.end()) input[key] = found->second;
-  }
+  copy_tensors(image_keys_, observation, input);
+  copy_tensors(text_keys_, observation, input);
   return input;
 }
 
 Batch SacModel::next_observation(const Batch& batch) const {
   Batch next;
   if (has_state_) next[rl_keys::kState] = batch.at(rl_keys::kNextState);
-  for (const auto& image : images_) {
-    if (const auto found = batch.find(rl_keys::kNextImagePrefix + image); found != batch.end()) {
-      next[rl_keys::kImagePrefix + image] = found->second;
-    }
+  for (std::size_t i = 0; i < image_keys_.size(); ++i) {
+    if (const auto found = batch.find(next_image_keys_[i]); found != batch.end()) next[image_keys_[i]] = found->second;
   }
+  copy_tensors(text_keys_, batch, next);
   return next;
 }
 

@@ -73,9 +73,10 @@ class SacModel {
   const std::vector<ObservationNet>& target_nets() const noexcept { return target_; }
   /// The columns of a state [N,D] that the actor reads, contiguous.
   at::Tensor actor_rows(const at::Tensor& state) const;
-  /// What a Q network reads: the state with the action behind it, and the images.
+  /// What a Q network reads: the state with the action behind it, the images and the texts.
   Batch critic_input(const Batch& observation, const at::Tensor& action) const;
-  /// The observation behind the keys rl_keys::kNextState and kNextImagePrefix of a batch of transitions.
+  /// The observation behind the keys rl_keys::kNextState and kNextImagePrefix of a batch of transitions, with the texts
+  /// of the present one.
   Batch next_observation(const Batch& batch) const;
 
  private:
@@ -86,7 +87,8 @@ class SacModel {
   SacConfig config_;
   ActionRange range_;
   double log_std_min_, log_std_max_, target_entropy_;
-  std::vector<std::string> images_;
+  /// of a Batch
+  std::vector<std::string> image_keys_, next_image_keys_, text_keys_;
   bool has_state_;
   ObservationNet actor_;
   std::vector<ObservationNet> online_, target_;

@@ -4,13 +4,13 @@
 #include <fstream>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "tests/app/rl_fixture.h"
 
 namespace troupe::app {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -71,8 +71,15 @@ TEST_F(BridgeJobTest, AgentsShareOnePolicyAndAreCountedAsEnvironments) {
   EXPECT_THAT(refused.text(), HasSubstr("algorithm.name is sac, which keeps transitions of one agent"));
 }
 
-/// The process that last began an episode of toy_envs.Line with a log, of those that run and are not `struck`. A worker
-/// that only tries what it has does so with seed 0: stopped then, it would have minutes to come.
+/// The iteration that the job printed last.
+int last_iteration(const std::string& output) {
+  constexpr std::string_view kWord = "] iteration ";
+  const std::size_t at = output.rfind(kWord);
+  return at == std::string::npos ? 0 : std::stoi(output.substr(at + kWord.size()));
+}
+
+/// The running process, not in `struck`, that last began an episode of toy_envs.Line with a log. An episode of seed 0
+/// is the probe of a worker that starts and does not count: a worker that is stopped there has minutes to answer.
 std::optional<pid_t> newest_worker(const std::string& log, const std::set<pid_t>& struck) {
   std::optional<pid_t> newest;
   std::ifstream lines(log);
@@ -85,15 +92,19 @@ std::optional<pid_t> newest_worker(const std::string& log, const std::set<pid_t>
 
 TEST_F(BridgeJobTest, TwentyKillsAndFiveStopsOfWorkersAndAPoolThatGrowsAndShrinksLoseNoPosition) {
   const std::string begun = dir_ / "begun";
-  JobProcess job(on_line({"training.steps=60", "env.blocks=4", "env.bridge.workers=1", "env.step_timeout_s=6",
+  JobProcess job(on_line({"training.steps=200", "env.blocks=4", "env.bridge.workers=1", "env.step_timeout_s=6",
                           "checkpoint.interval=20", "eval.every=0", "env.options.log=" + begun}),
                  dir_ / "runs.log");
   std::set<pid_t> struck;
   for (int strike = 1; strike <= 25; ++strike) {
-    ASSERT_TRUE(job.wait_output(iteration(2 * strike))) << job.output();
     if (strike == 8 || strike == 16) {
-      EXPECT_TRUE(succeeded(troupe({"scale", strike == 8 ? "env=4" : "env=2", "--run-root", dir_ / "runs"})));
+      const std::string pool = strike == 8 ? "4" : "2";
+      EXPECT_TRUE(succeeded(troupe({"scale", "env=" + pool, "--run-root", dir_ / "runs"})));
+      ASSERT_TRUE(job.wait_output("env is now " + pool + " by request")) << job.output();
     }
+    // By the third iteration from here every block steps again: a worker that is stopped while it still makes the
+    // environments of a block has minutes for it.
+    ASSERT_TRUE(job.wait_output(iteration(last_iteration(job.output()) + 3))) << job.output();
     std::optional<pid_t> worker;
     ASSERT_TRUE(job.wait_until([&] { return (worker = newest_worker(begun, struck)).has_value(); }, kToolDeadline));
     struck.insert(*worker);
@@ -101,8 +112,7 @@ TEST_F(BridgeJobTest, TwentyKillsAndFiveStopsOfWorkersAndAPoolThatGrowsAndShrink
   }
   ASSERT_EQ(job.wait(kRunDeadline), 0) << job.output();
   EXPECT_THAT(verified("runs"), HasSubstr("lost 0  doubled 0"));
-  EXPECT_THAT(job.output(), AllOf(HasSubstr("env is now 4 by request"), HasSubstr("env is now 2 by request"),
-                                  Not(HasSubstr("stuck"))));
+  EXPECT_THAT(job.output(), Not(HasSubstr("stuck")));
   for (const pid_t worker : struck) EXPECT_FALSE(JobProcess::is_running(worker));
 }
 
@@ -111,6 +121,12 @@ TEST_F(BridgeJobTest, WhatPythonLacksIsSaidBeforeTheRunBegins) {
   EXPECT_EQ(end.exit_code, 2) << end.text();
   EXPECT_THAT(end.text(), HasSubstr("-m pip install "));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "runs/rl-halfcheetah-ppo"));
+}
+
+TEST_F(BridgeJobTest, ARolloutWorkerDoesNotWaitForPythonItself) {
+  const ProgramEnd end = troupe(on_line({"cluster.isolation.env=inline"}));
+  EXPECT_EQ(end.exit_code, 2) << end.text();
+  EXPECT_THAT(end.text(), HasSubstr("cluster.isolation.env is inline, and python:toy_envs:Line is stepped by Python"));
 }
 
 TEST_F(BridgeJobTest, TwoSimulatorsOfOneMachineAreRefusedOneAddress) {

@@ -35,6 +35,44 @@ TEST_F(ImitationTest, DemonstrationsTrainAPolicyThatPlaysAndGoesOnInTheSimulator
   expect_end(troupe({"eval", "grpo/latest", "--episodes", "3", "--compare", "sft/latest"}), 0, {"McNemar"});
 }
 
+TEST_F(ImitationTest, APolicyIsClonedFromVideosAndGoesOnWithACriticThatKnowsMore) {
+  ASSERT_TRUE(succeeded(troupe({"record", "arm7/reach-v1", "--out", "data/arm7-reach-views", "--episodes", "9",
+                                "--cameras", "front,side", "--image-size", "32"})));
+  const Words small = {"env.options.image_size=32", "policy.hidden=[32]", "policy.cnn_channels=[4, 4, 4]",
+                       "metrics.every=1"};
+  expect_end(troupe(Words{"run", "rl_arm7_reach_pixels_sft", "algorithm.name=ppo", "job.run_root=sft",
+                          "training.steps=12", "checkpoint.interval=6", "eval.every=6", "training.global_batch_size=16",
+                          "training.micro_batch_size=16"} +
+                    small),
+             0, {"RUN COMPLETE"});
+  const auto losses = curve("sft", "train/loss");
+  EXPECT_LT(losses.rbegin()->second, losses.begin()->second);
+  expect_end(troupe({"eval", "sft/latest", "--episodes", "2"}), 0, {"2 episodes of arm7/reach-v1"});
+  expect_end(troupe(Words{"run", "rl_arm7_reach_pixels_ppo", "model.init.path=sft/latest/checkpoints/latest",
+                          "job.run_root=ppo", "env.num_envs=8", "env.blocks=2", "training.global_batch_size=40",
+                          "training.micro_batch_size=40", "training.steps=2", "eval.episodes=2"} +
+                    small),
+             0, {"RUN COMPLETE"});
+  expect_end(troupe({"eval", "ppo/latest", "--episodes", "3", "--compare", "sft/latest"}), 0, {"McNemar"});
+  // a camera that was not recorded
+  expect_end(troupe(Words{"run", "rl_arm7_reach_pixels_sft", "data.sets=data/arm7-reach", "job.run_root=none"}), 2, {},
+             {"observation.images.front", "--cameras"});
+}
+
+TEST_F(ImitationTest, APolicyIsToldTheTasksThatWereRecordedAndThenWhatTheSimulatorTells) {
+  const Words told = {"env.options.instruction=true", "policy.text=words"};
+  expect_end(clone("sft", told + Words{"training.steps=4", "checkpoint.interval=4", "eval.every=0"}), 0,
+             {"RUN COMPLETE"});
+  expect_end(troupe({"eval", "sft/latest", "--episodes", "2"}), 0, {"2 episodes of arm7/reach-v1"});
+  expect_end(troupe(Words{"run", "rl_arm7_reach_grpo_flow", "model.init.path=sft/latest/checkpoints/latest",
+                          "job.run_root=grpo", "policy.hidden=[32]", "env.num_envs=16", "env.blocks=2",
+                          "training.global_batch_size=80", "training.micro_batch_size=80", "training.steps=2",
+                          "eval.episodes=2", "metrics.every=1"} +
+                    told),
+             0, {"RUN COMPLETE"});
+  expect_end(clone("none", {"policy.text=words"}), 2, {}, {"policy.text is words; the environment tells no text"});
+}
+
 TEST_F(ImitationTest, ThePathsOfARecipeAreResolvedBeforeTheRunBeginsAndOnce) {
   ASSERT_TRUE(succeeded(clone("runs")));
   const Words words = {"run",

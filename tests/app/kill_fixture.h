@@ -24,7 +24,7 @@ class KillTest : public ::testing::Test {
   static constexpr std::chrono::milliseconds kRunDeadline{150'000}, kToolDeadline{60'000};
 
   void SetUp() override {
-    const auto made = write_toy_dataset(folder_ + "/data", {.episodes = 160, .frames = 32, .fps = 5});
+    const auto made = write_toy_dataset(folder_ + "/data", {.episodes = 40, .frames = 32, .fps = 5});
     ASSERT_TRUE(made) << made.error().message();
   }
   void TearDown() override {

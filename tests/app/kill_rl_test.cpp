@@ -13,6 +13,10 @@ TEST_F(KillRlTest, AKilledSimulatorCostsItsOpenItemsOnly) {
 
 TEST_F(KillRlTest, AKilledRolloutWorkerIsReplaced) { expect_replaced("rollout/0", 3); }
 
+TEST_F(KillRlTest, AKilledWorkerThatStepsItsEnvironmentsIsReplaced) {
+  expect_replaced("rollout/1", 3, {"cluster.isolation.env=inline", "cluster.component_placement.rollout=0:0-1"});
+}
+
 TEST_F(KillRlTest, AKilledLearnerGoesBackToItsCheckpoint) { expect_replaced("learner/0", 5); }
 
 TEST_F(KillRlTest, AStoppedSimulatorIsReplaced) {

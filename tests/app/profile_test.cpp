@@ -89,8 +89,8 @@ TEST_F(ProfileRunTest, ARunThatGoesOnKeepsItsTraceUnlessItMakesAnother) {
 }
 
 TEST_F(ProfileRunTest, ReinforcementLearningShowsSimulatorsAndThePolicy) {
-  const ProgramEnd end =
-      troupe({"run", "quickstart:rl", "training.steps=4", "checkpoint.interval=4", "eval.episodes=2", "--profile=2:3"});
+  const ProgramEnd end = troupe({"run", "quickstart:rl", "cluster.isolation.env=process", "training.steps=4",
+                                 "checkpoint.interval=4", "eval.episodes=2", "--profile=2:3"});
   expect_end(end, 0, {"profile of steps 2 to 3: "});
   const Trace trace(dir_ / "runs/latest/profile/trace.json");
   EXPECT_THAT(trace.names("learner/0"),

@@ -29,6 +29,18 @@ TEST_F(RlRunTest, DeterministicRunsAreEqualBitForBitAtAnyPoolSize) {
   EXPECT_EQ(curve("a", "train/loss"), curve("b", "train/loss"));
 }
 
+TEST_F(RlRunTest, WhoStepsTheEnvironmentsChangesNoBit) {
+  const Words four = {"algorithm.deterministic=true", "training.steps=4"}, inlined = {"cluster.isolation.env=inline"};
+  ASSERT_TRUE(succeeded(run("processes", four)));
+  ASSERT_TRUE(succeeded(run("inline", four + inlined)));
+  ASSERT_TRUE(succeeded(run("two", four + inlined +
+                                       Words{"cluster.component_placement.rollout=0:0-1",
+                                             "cluster.isolation.rollout=thread", "env.threads=3"})));
+  EXPECT_EQ(state_of("processes"), state_of("inline"));
+  EXPECT_EQ(state_of("processes"), state_of("two"));
+  EXPECT_EQ(curve("processes", "train/loss"), curve("two", "train/loss"));
+}
+
 TEST_F(RlRunTest, APolicyWithAMemoryIsEqualBitForBitAtAnyPoolSizeAndAfterAResume) {
   const Words memory = {"policy.memory=gru", "policy.memory_width=16", "algorithm.deterministic=true"},
               four = memory + Words{"training.steps=4"};

@@ -18,10 +18,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Broken{"NoEnvironment", {"env.id=null"}, "env.id: is empty; name an environment"},
         Broken{"BlocksDivideEnvironments",
-               {"env.num_envs=18"},
+               {"env.num_envs=18", "env.blocks=8"},
                "env.num_envs: 18 environments cannot be cut into 8 equal blocks; nearest: 16"},
         Broken{"BlocksHoldWholeGroups",
-               {"env.group_size=4"},
+               {"env.group_size=4", "env.blocks=8"},
                "env.blocks: 8 blocks of 2 environments would cut groups of 4 apart"},
         Broken{"GroupsDivideEnvironments",
                {"env.group_size=3", "env.blocks=0"},
@@ -33,6 +33,9 @@ INSTANTIATE_TEST_SUITE_P(
                {"optimizer.name=sophia"},
                "optimizer.name: sophia estimates curvature from the flow-matching loss of DreamZero; this job trains a "
                "policy for an environment; write adamw"},
+        Broken{"FramesAreForDreamzero",
+               {"env.frame_offsets=[0]"},
+               "env.frame_offsets: is set; policy.kind dreamzero alone looks at frames between its calls"},
         Broken{"ARewardModelHasAName",
                {"env.reward.model.weight=2"},
                "env.reward.model.name: is empty, and other keys of env.reward.model are set; name the model"},
@@ -50,6 +53,15 @@ INSTANTIATE_TEST_SUITE_P(
                {"checkpoint.keep_best=eval/return", "checkpoint.interval=20", "eval.every=10"},
                "eval.every: is 10; with checkpoint.keep_best each evaluation needs a checkpoint: write a multiple of "
                "checkpoint.interval, 20"},
+        Broken{"TheEarlierKindStandsAlone",
+               {"policy.kind=cnn", "policy.vision=keypoints"},
+               "policy.kind: is cnn, an earlier name of mlp with vision: cnn; beside policy.vision write mlp"},
+        Broken{"ThreeConvolutions",
+               {"policy.vision=keypoints", "policy.cnn_channels=[8, 8]"},
+               "policy.cnn_channels: wants three numbers of channels from 1 to 65536"},
+        Broken{"NobodySees",
+               {"policy.critic_sees=false"},
+               "policy.critic_sees: is false, and policy.vision is none: no network looks at pictures"},
         Broken{"ExecutedActions", {"env.exec_steps=2"}, "env.exec_steps: 2 of a chunk of 1 actions cannot be executed"},
         Broken{"WholeChunks",
                {"env.chunk=3"},
@@ -205,6 +217,18 @@ TEST(ValidateRlJobTest, ImitationWantsAnAlgorithmThatImitates) {
                     "algorithm.demonstration_share: is set; kind sft trains on demonstrations alone: leave it out");
 }
 
+TEST(ValidateRlJobTest, JitterOfDemonstrationsWantsAPolicyThatSees) {
+  EXPECT_FALSE(job_of(load_job("recipes/rl_arm7_reach_sft.yaml", {})).data.demonstration_jitter.is_on());
+  EXPECT_TRUE(job_of(load_job("recipes/rl_arm7_reach_pixels_sft.yaml", {})).data.demonstration_jitter.is_on());
+  expect_only_error(load_job("recipes/rl_arm7_reach_sft.yaml", {"data.demonstration_jitter.hue=0.1"}),
+                    "data.demonstration_jitter: is set, and policy.vision none reads no pictures");
+  expect_only_error(load_job("recipes/rl_pendulum_sac.yaml", {"data.demonstration_jitter.hue=0.1"}),
+                    "data.demonstration_jitter: is for policies that imitate (job.kind sft)");
+  expect_only_error(load_job("quickstart:sft", {"data.demonstration_jitter.contrast=0.1"}),
+                    "data.demonstration_jitter: is for policies that imitate (env.id); DreamZero's jitter is "
+                    "data.image.brightness");
+}
+
 TEST(ValidateRlJobTest, FineTuningReadsNoReward) {
   for (const auto& [key, value] : {std::pair("coef", "0"), std::pair("step_penalty", "1"),
                                    std::pair("relative", "true"), std::pair("model.name", "success")}) {
@@ -216,6 +240,69 @@ TEST(ValidateRlJobTest, FineTuningReadsNoReward) {
 }
 
 TEST(ValidateRlJobTest, AJobWithoutSimulatorsNeedsNoEnvironment) { EXPECT_EQ(job_of(load(kTiny, {})).env.id, ""); }
+
+TEST(ValidateRlJobTest, AdaptersOfDreamzeroMayBeOnABaseInBf16) {
+  const std::vector<std::string> overrides = {"model.init.path=nowhere", "model.train_architecture=lora",
+                                              "precision.param=bf16"};
+  EXPECT_EQ(job_of(load_job("recipes/rl_dreamzero_tiny_arm7.yaml", overrides)).precision.param, "bf16");
+}
+
+class ValidateDreamzeroTest : public ::testing::TestWithParam<Broken> {};
+
+TEST_P(ValidateDreamzeroTest, ReportsExactlyTheBrokenRule) {
+  expect_only_error(load_job("recipes/rl_dreamzero_tiny_arm7.yaml", GetParam().overrides), GetParam().error);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Dreamzero, ValidateDreamzeroTest,
+    ::testing::Values(
+        Broken{"GoesOnFromACheckpoint",
+               {"model.init.mode=random", "model.init.path=null"},
+               "model.init.mode: is random; policy.kind dreamzero goes on from a fine-tuned model: checkpoint"},
+        Broken{"TrainsAllWeightsInFp32",
+               {"precision.param=bf16"},
+               "precision.param: is bf16; log-probabilities, advantages and small networks want fp32 (bf16 is for "
+               "adapters on a frozen DreamZero"},
+        Broken{"HasNoCritic",
+               {"algorithm.name=ppo"},
+               "algorithm.name: is ppo, which trains a critic; policy.kind dreamzero has none: grpo"},
+        Broken{"SeesTheFramesOfItsWindow",
+               {"data.window.chunks=2"},
+               "env.frame_offsets: is []; data.window.chunks 2 wants the video_offsets that fine-tuning had: [0, 4]"},
+        Broken{"SeesThePresentAlone",
+               {"env.frame_offsets=[0, 4]"},
+               "env.frame_offsets: is set; with data.window.chunks 1 a call of policy.kind dreamzero sees one frame"},
+        Broken{"AsksWhereBlocksBegin",
+               {"data.window.chunks=2", "env.frame_offsets=[0, 4]", "env.exec_steps=4", "rollout.steps=28"},
+               "env.exec_steps: executes 4 actions of a chunk; blocks are 8 control steps apart (macro_stride)"},
+        Broken{"TrainsWholeWindows",
+               {"data.window.chunks=2", "env.frame_offsets=[0, 4]", "training.micro_batch_size=16"},
+               "training.micro_batch_size: 16 rows cut sequences of 7 policy calls apart"},
+        Broken{"PlansAWholeBlock",
+               {"env.chunk=4"},
+               "env.chunk: is 4; the model plans data.window.action_horizon 8 actions a call: 8"},
+        Broken{"NormalisesByItsRecordings",
+               {"rollout.normalize_obs=true"},
+               "rollout.normalize_obs: is true; policy.kind dreamzero normalises with the statistics"},
+        Broken{"HasEyesOfItsOwn", {"policy.vision=cnn"}, "policy.vision: is cnn; policy.kind dreamzero looks at"},
+        Broken{"ReadsItsOwnInstruction",
+               {"policy.text=words"},
+               "policy.text: is words; policy.kind dreamzero is told the instruction of data.language: none"},
+        Broken{"DrawsByFlowSde",
+               {"policy.flow.sampler=cps", "policy.flow.ignore_last=true"},
+               "policy.flow.sampler: is cps; policy.kind dreamzero draws with Flow-SDE: sde"},
+        Broken{"DrawsInOneStep",
+               {"policy.flow.joint=true"},
+               "policy.flow.joint: is true; with policy.kind dreamzero one step a call draws: false"},
+        Broken{"HasNoGru", {"policy.memory=gru"}, "policy.memory: is gru; policies of kind dreamzero have no gru"},
+        Broken{"EncodesForItself",
+               {"data.features.encode=encoder"},
+               "data.features.encode: is encoder; with policy.kind dreamzero the rollout workers and the learner run "
+               "the encoders"},
+        Broken{"KeepsTheRulesOfData",
+               {"data.embodiment.views=[front, side]"},
+               "data.embodiment.views: 2 named; layout single shows one view"}),
+    broken_name);
 
 }  // namespace
 }  // namespace troupe::configs

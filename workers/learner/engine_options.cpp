@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "model/shard/precision.h"
 #include "placement/memory_model.h"
 #include "placement/recompute_plan.h"
 #include "placement/sharding.h"
@@ -40,7 +41,7 @@ std::string offload_folder(const JobConfig& config, const std::string& run_dir) 
 }
 
 EngineOptions job_engine_options(const JobConfig& config, const std::string& run_dir) {
-  return {.param_dtype = config.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
+  return {.param_dtype = dtype_of_precision(config.precision.param),
           .param_slots = keeps_parameters(config.parallelism) ? kSlotForEveryUnit
                                                               : static_cast<int>(config.parallelism.param_slots),
           .grad_slots = static_cast<int>(config.parallelism.grad_slots),
@@ -58,7 +59,7 @@ EngineOptions job_engine_options(const JobConfig& config, const std::string& run
                     .eps = config.optimizer.eps,
                     .weight_decay = config.optimizer.weight_decay},
           .sophia = sophia_options(config.optimizer),
-          .moment_dtype = config.optimizer.moments == "bf16" ? at::kBFloat16 : at::kFloat,
+          .moment_dtype = dtype_of_precision(config.optimizer.moments),
           .ema_decay = config.ema.decay,
           .update_rules = job_update_rules(config)};
 }

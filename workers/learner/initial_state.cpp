@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <set>
 
 #include "model/shard/named_state.h"
 #include "model/wan/lora.h"
@@ -19,49 +19,34 @@ bool is_adapter(const std::string& name) { return name.ends_with(kLoraA) || name
 class NamedCheckpoint final : public NamedState {
  public:
   NamedCheckpoint(std::unique_ptr<CheckpointTensors> source, std::vector<UnitSpec> units, std::uint64_t seed)
-      : NamedState(std::move(units), seed), source_(std::move(source)) {
-    for (std::size_t i = 0; i < source_->tensors().size(); ++i) index_[source_->tensors()[i].name] = i;
-  }
+      : NamedState(std::move(units), seed), source_(std::move(source)) {}
 
   /// Every tensor of the model is stored in its shape, but for adapters and target networks, and every stored one is
   /// the model's.
-  Result<void> check(const std::string& directory) const {
-    const auto differs = [&](const std::string& why) {
-      return Error{Errc::failed_precondition, fmt::format("checkpoint {} does not fit this model: {}", directory, why)};
-    };
-    std::size_t used = 0;
+  Result<void> check() const {
+    std::set<std::string> known;
     for (const UnitSpec& unit : units()) {
       for (const ParamSpec& param : unit.params) {
-        const auto stored = index_.find(param.name);
-        if (stored == index_.end()) {
-          if (is_adapter(param.name) || !unit.average_of.empty()) continue;
-          return differs(fmt::format("it lacks tensor '{}'", param.name));
-        }
-        const auto& shape = source_->tensors()[stored->second].shape;
-        if (shape != param.shape) {
-          return differs(fmt::format("tensor '{}' is [{}] where the model has [{}]", param.name, fmt::join(shape, ", "),
-                                     fmt::join(param.shape, ", ")));
-        }
-        ++used;
+        known.insert(param.name);
+        const bool may_lack = is_adapter(param.name) || !unit.average_of.empty();
+        if (!may_lack || contains(param.name)) TROUPE_TRY(source_->find(param.name, param.shape));
       }
     }
-    if (used == index_.size()) return {};
-    std::map<std::string, std::size_t> rest = index_;
-    for (const UnitSpec& unit : units()) {
-      for (const ParamSpec& param : unit.params) rest.erase(param.name);
+    for (const CheckpointTensor& stored : source_->tensors()) {
+      if (!known.contains(stored.name))
+        return source_->misfit(fmt::format("tensor '{}' that the model does not have", stored.name));
     }
-    return differs(fmt::format("tensor '{}' that the model does not have", rest.begin()->first));
+    return {};
   }
 
  protected:
-  bool contains(const std::string& name) const override { return index_.count(name) != 0; }
+  bool contains(const std::string& name) const override { return source_->index_of(name).has_value(); }
   Result<void> read_tensor(const std::string& name, std::int64_t begin, std::int64_t count, float* out) const override {
-    return source_->read(index_.at(name), begin, count, out);
+    return source_->read(source_->index_of(name).value(), begin, count, out);
   }
 
  private:
   const std::unique_ptr<CheckpointTensors> source_;
-  std::map<std::string, std::size_t> index_;
 };
 
 Result<std::unique_ptr<StateSource>> open_checkpoint(const JobConfig& job, const std::vector<UnitSpec>& units) {
@@ -70,7 +55,7 @@ Result<std::unique_ptr<StateSource>> open_checkpoint(const JobConfig& job, const
   TROUPE_ASSIGN(auto source,
                 CheckpointTensors::open(path, keeps_adapters ? AdapterForm::separate : AdapterForm::merged));
   auto state = std::make_unique<NamedCheckpoint>(std::move(source), units, static_cast<std::uint64_t>(job.job.seed));
-  TROUPE_TRY(state->check(path));
+  TROUPE_TRY(state->check());
   return std::unique_ptr<StateSource>(std::move(state));
 }
 

@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/stopwatch.h"
 #include "base/trace.h"
+#include "placement/evaluation.h"
 #include "workers/learner/rank.h"
 
 namespace troupe::workers {
@@ -100,7 +101,7 @@ Result<bool> LearnerRank::train_step(std::int64_t step) {
     checkpoint_seconds = seconds_since(begin);
   }
   report_step(step, outcome, checkpoint_seconds);
-  if (last || (config.eval.every > 0 && (step + 1) % config.eval.every == 0)) TROUPE_TRY(evaluate(step + 1));
+  if (is_evaluated(config, step + 1)) TROUPE_TRY(evaluate(step + 1));
   TROUPE_TRY(
       fault_point("learner.committed", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step + 1)));
   return finish;

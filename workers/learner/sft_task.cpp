@@ -10,6 +10,7 @@
 #include "base/trace.h"
 #include "model/io/safetensors.h"
 #include "model/loss/flow_matching.h"
+#include "model/shard/precision.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/unit_video.h"
 #include "model/wan/weights/load_features.h"
@@ -26,7 +27,6 @@ at::ScalarType dtype_of(FieldType type) {
 }
 
 /// "fp32" or "bf16".
-at::ScalarType dtype_of(const std::string& precision) { return precision == "bf16" ? at::kBFloat16 : at::kFloat; }
 
 std::vector<std::uint64_t> positions_of(const std::vector<Feed::Sample>& samples) {
   std::vector<std::uint64_t> positions;
@@ -59,7 +59,8 @@ Result<std::unique_ptr<SftTask>> SftTask::make(const JobConfig& job) {
 }
 
 Result<std::map<std::string, std::string>> SftTask::encoder_hashes(const JobConfig& job) {
-  return frozen_content_hashes(job.model, dtype_of(job.precision.encoders), static_cast<std::uint64_t>(job.job.seed));
+  return frozen_content_hashes(job.model, dtype_of_precision(job.precision.encoders),
+                               static_cast<std::uint64_t>(job.job.seed));
 }
 
 SftTask::SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<CachedEncoder> features)
@@ -103,7 +104,7 @@ Batch SftTask::condition(const Batch& collated) {
 Result<Batch> SftTask::make_batch(const std::vector<Feed::Sample>& samples, std::size_t real, NoiseMode mode) {
   Batch batch = condition(collate(samples));
   // before anything else, so that noise is mixed and targets are made in the precision of the parameters
-  cast_inputs(batch, dtype_of(job_.precision.param));
+  cast_inputs(batch, dtype_of_precision(job_.precision.param));
   const Batch inputs = make_training_inputs(batch.at(batch_keys::kCleanLatents), batch.at(batch_keys::kAction),
                                             positions_of(samples), static_cast<std::uint64_t>(job_.job.seed), mode,
                                             job_.model.latent_frames_per_block, job_.model.noise);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "env/episode_seed.h"
@@ -21,11 +22,24 @@ std::vector<std::string> numbered(const std::string& name, std::int64_t count) {
   return names;
 }
 
+/// The fields that a row holds, in the order of a policy's state (policy_shape_of.h): what critics alone read is behind
+/// the rest, as imitation expects. A text is the recording's task.
+std::vector<std::size_t> recorded_fields(const EnvSpec& spec) {
+  std::vector<std::size_t> fields;
+  for (const EnvReader reader : {EnvReader::policy, EnvReader::critic, EnvReader::action_mask}) {
+    for (std::size_t i = 0; i < spec.observation.size(); ++i) {
+      if (spec.observation[i].reader == reader) fields.push_back(i);
+    }
+  }
+  return fields;
+}
+
 /// Rows hold vectors of f32, one after the other, which an expert reads.
 Result<void> check_fit(const EnvSpec& spec, const Expert* expert) {
   std::int64_t numbers = 0;
   bool vectors = true;
-  for (const EnvField& field : spec.observation) {
+  for (const std::size_t i : recorded_fields(spec)) {
+    const EnvField& field = spec.observation[i];
     numbers += field.numel();
     vectors = vectors && field.dtype == EnvDType::f32 && field.shape.size() == 1;
   }
@@ -87,7 +101,8 @@ Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, 
     TROUPE_TRY(d.env_->begin(demonstration_seed(0, 0)));
     TROUPE_TRY(d.env_->advise(d.action_));  // whether there is one
     d.robot_ = spec.id;
-    for (const EnvField& field : spec.observation) {
+    for (const std::size_t i : recorded_fields(spec)) {
+      const EnvField& field = spec.observation[i];
       const auto names = numbered(field.name, field.numel());
       d.state_names_.insert(d.state_names_.end(), names.begin(), names.end());
     }
@@ -102,13 +117,25 @@ Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, 
 
 std::vector<float> Demonstrator::observed() const {
   std::vector<float> all;
-  for (std::size_t i = 0; i < spec().observation.size(); ++i) {
+  for (const std::size_t i : recorded_fields(spec())) {
     const auto field = env_->field(i);
     const std::size_t at = all.size();
     all.resize(at + field.size() / sizeof(float));
     std::memcpy(all.data() + at, field.data(), field.size());
   }
   return all;
+}
+
+std::string Demonstrator::instruction(std::uint64_t seed) const {
+  const auto& fields = spec().observation;
+  const auto told = std::ranges::find_if(fields, [](const EnvField& field) { return field.reader == EnvReader::text; });
+  if (told != fields.end()) {
+    const auto text = env_->field(static_cast<std::size_t>(told - fields.begin()));
+    const std::string_view all(reinterpret_cast<const char*>(text.data()), text.size());
+    return std::string(all.substr(0, all.find('\0')));
+  }
+  const std::string& id = spec().id;
+  return expert_ ? expert_->instruction(seed) : id.substr(id.rfind(':') + 1);
 }
 
 Result<void> Demonstrator::act() {
@@ -140,10 +167,9 @@ Result<void> Demonstrator::draw(Demonstration& into) {
 
 Result<Demonstration> Demonstrator::play(std::uint64_t seed) {
   Demonstration demo;
-  const std::string& id = spec().id;
-  demo.instruction = expert_ ? expert_->instruction(seed) : id.substr(id.rfind(':') + 1);
   if (expert_) expert_->reset();
   TROUPE_TRY(env_->begin(seed));
+  demo.instruction = instruction(seed);
   for (std::int64_t held = 0; held <= kHoldSteps && demo.length < spec().max_steps; ++demo.length) {
     const std::vector<float> state = observed();
     TROUPE_TRY(draw(demo));

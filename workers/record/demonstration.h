@@ -61,7 +61,10 @@ class Demonstrator {
 
  private:
   Demonstrator() = default;
+  /// The numbers of a row, in the order of a policy's state.
   std::vector<float> observed() const;
+  /// Of the episode under way: the text that the environment tells, else the expert's, else the environment's name.
+  std::string instruction(std::uint64_t seed) const;
   /// Asks the expert for the action at this observation, within the action's bounds. Errors: internal (NaN).
   Result<void> act();
   /// Appends a frame of every camera.

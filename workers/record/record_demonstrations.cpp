@@ -10,6 +10,7 @@
 #include "base/durable_file.h"
 #include "base/new_folder.h"
 #include "data/convert/convert_dataset.h"
+#include "data/lerobot/image_feature.h"
 #include "data/lerobot/lerobot_writer.h"
 #include "env/registry/registry.h"
 #include "workers/record/demonstration.h"
@@ -36,7 +37,7 @@ LerobotDescription description_of(const Demonstrator& demonstrator) {
                   {.name = "next.terminated", .type = LerobotColumn::Type::boolean}},
       .height = demonstrator.side(),
       .width = demonstrator.side()};
-  for (const std::string& camera : demonstrator.cameras()) d.cameras.push_back("observation.images." + camera);
+  for (const std::string& camera : demonstrator.cameras()) d.cameras.push_back(image_feature(camera));
   return d;
 }
 
@@ -137,13 +138,18 @@ Result<RecordingReport> record_demonstrations(const RecordingRequest& request) {
     return Error{Errc::invalid_argument, fmt::format("{} episodes into '{}'; wanted at least one, and a folder",
                                                      request.episodes, request.out)};
   }
+  if (request.image_size < 16 || request.image_size > 1024 || request.image_size % 2 != 0) {
+    return Error{Errc::invalid_argument, fmt::format("frames of {} x {} pixels cannot be recorded; wanted an even side "
+                                                     "of 16 to 1024 (--image-size)",
+                                                     request.image_size, request.image_size)};
+  }
   TROUPE_ASSIGN(auto envs, make_env_factory(request.env, request.env_options));
   std::unique_ptr<Expert> expert;
   if (!envs->may_advise()) {
     TROUPE_ASSIGN(expert, make_expert(request.env));
   }
   TROUPE_ASSIGN(Demonstrator demonstrator,
-                Demonstrator::make(std::move(envs), std::move(expert), request.cameras, kDemonstrationSide));
+                Demonstrator::make(std::move(envs), std::move(expert), request.cameras, request.image_size));
   TROUPE_ASSIGN(NewFolder folder, NewFolder::begin(request.out));
   if (!request.is_v30) {
     TROUPE_ASSIGN(const RecordingReport report, write_dataset(folder.path(), request, demonstrator));

@@ -10,6 +10,9 @@
 
 namespace troupe::workers {
 
+/// Side of recorded frames in pixels unless told otherwise; what DreamZero sees when it plays.
+inline constexpr std::int64_t kFrameSide = 128;
+
 /// What is recorded.
 struct RecordingRequest {
   /// An id of expert_ids(), or of an environment with an expert of its own (Env::advise).
@@ -25,14 +28,13 @@ struct RecordingRequest {
   bool is_v30 = true;
   /// Else solved episodes only.
   bool keeps_all = false;
-  /// Drawn with kDemonstrationSide pixels squared.
   std::vector<std::string> cameras{};
+  /// Of their frames, pixels: even, 16 to 1024.
+  std::int64_t image_size = kFrameSide;
   /// Told of "episodes" that were kept, then what convert_dataset() tells.
   ProgressOfParts progress{};
 };
 
-/// Side of a camera's frame, pixels.
-inline constexpr std::int64_t kDemonstrationSide = 128;
 /// After that many for each episode asked for it is given up.
 inline constexpr std::int64_t kTriesPerEpisode = 4;
 

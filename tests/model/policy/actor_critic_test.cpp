@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, ActorCriticTest,
 
 TEST(CnnTest, DepthIsReadInMetresAndColourInParts) {
   const PolicyShape::Image image{.name = "p", .height = 36, .width = 36, .channels = 1};
-  const auto cnn = Cnn::make("p", image, {4, 5, 6});
+  const auto cnn = Cnn::make("p", Vision::cnn, image, {4, 5, 6});
   ParamView view;
   for (const ParamSpec& param : cnn->params()) view.set(param.name, at::ones(param.shape));
   const at::Tensor white = at::full({1, 36, 36, 1}, 255, at::kByte), one_metre = at::ones({1, 36, 36, 1});
@@ -196,14 +196,14 @@ TEST(ActorCriticErrorsTest, ADistributionThatDoesNotFitTheActionsIsRefused) {
 TEST(ActorCriticErrorsTest, ACnnWithoutImagesIsRefused) {
   auto job = testing::continuous_case();
   job.policy.kind = PolicyKind::cnn;
-  expect_refused(job, "policy.kind is cnn");
+  expect_refused(job, "policy.vision is cnn; the environment has no images");
 }
 
 TEST(ActorCriticErrorsTest, AnMlpOverImagesAloneIsRefused) {
   auto job = image_case();
   job.policy.kind = PolicyKind::mlp;
   job.shape.state_dim = 0;
-  expect_refused(job, "policy.kind is mlp");
+  expect_refused(job, "policy.vision is none");
 }
 
 TEST(ActorCriticErrorsTest, AnImageTooSmallForTheConvolutionsIsRefused) {

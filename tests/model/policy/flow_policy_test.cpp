@@ -44,10 +44,8 @@ Acted act(const PolicyCase& c, bool deterministic = false, std::int64_t rows = 8
   acted.views = testing::by_name(acted.net->units(), acted.params);
   const auto keys = testing::row_keys(rows);
   acted.result = acted.net->act(acted.views, {acted.batch, 9, keys, deterministic, c.policy.flow.noise_level});
-  acted.batch[rl_keys::kAction] = acted.result.action;
+  acted.batch = testing::stored_rows(acted.batch, acted.result, c.policy.flow.noise_level);
   acted.batch[rl_keys::kOldLogp] = acted.result.logp;
-  for (const auto& [name, tensor] : acted.result.extra) acted.batch[rl_keys::kExtraPrefix + name] = tensor;
-  acted.batch[rl_keys::kNoiseLevel] = at::scalar_tensor(c.policy.flow.noise_level, at::kDouble);
   return acted;
 }
 
@@ -183,28 +181,6 @@ Batch demonstrations(const PolicyShape& shape, std::int64_t rows, std::uint64_t 
   return batch;
 }
 
-/// Adam over the parameters of one unit.
-class SmallAdam {
- public:
-  explicit SmallAdam(double lr) : lr_(lr) {}
-  void step(const ParamView& params, const ParamView& gradients) {
-    const at::NoGradGuard no_grad;
-    ++steps_;
-    for (const auto& [name, gradient] : gradients.tensors()) {
-      auto& [m, v] = moments_.try_emplace(name, at::zeros_like(gradient), at::zeros_like(gradient)).first->second;
-      m.mul_(0.9).add_(gradient, 0.1);
-      v.mul_(0.99).addcmul_(gradient, gradient, 0.01);
-      auto value = params[name];
-      value.sub_(lr_ * (m / (1 - std::pow(0.9, steps_))) / ((v / (1 - std::pow(0.99, steps_))).sqrt() + 1e-8));
-    }
-  }
-
- private:
-  const double lr_;
-  int steps_ = 0;
-  std::map<std::string, std::pair<at::Tensor, at::Tensor>> moments_;
-};
-
 TEST(FlowPolicyTest, ClonedDemonstrationsAreActedOut) {
   auto c = flow_case();
   c.policy.hidden = {48, 48};
@@ -212,7 +188,7 @@ TEST(FlowPolicyTest, ClonedDemonstrationsAreActedOut) {
   const auto objective = net->objective("sft");
   const auto params = testing::start_parameters(net->units(), 5);
   const auto gradients = testing::empty_gradients(net->units());
-  SmallAdam adam(0.003);
+  testing::SmallAdam adam(0.003);
   for (std::uint64_t step = 1; step <= 250; ++step) {
     testing::run_tape(*objective, params, demonstrations(c.shape, 64, step), 1.0, gradients);
     adam.step(params[0], gradients[0]);
@@ -232,7 +208,7 @@ double train_on_pay(const PolicyCase& c, int iterations) {
   const auto views = testing::by_name(net->units(), params);
   const auto gradients = testing::empty_gradients(net->units());
   const auto objective = net->objective("policy");
-  SmallAdam adam(0.006);
+  testing::SmallAdam adam(0.006);
   double mean = 0;
   for (int i = 0; i <= iterations; ++i) {
     auto batch = testing::draw_observation(c.shape, 128, static_cast<std::uint64_t>(i));

@@ -6,12 +6,15 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "model/loss/rl_keys.h"
 #include "model/policy/actor_critic.h"
+#include "model/policy/policy_net.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/init.h"
 #include "model/shard/unit_tape.h"
@@ -132,6 +135,40 @@ inline Batch draw_observation(const PolicyShape& shape, std::int64_t rows, std::
   return batch;
 }
 
+/// Rows as trajectories keep them: what was observed, what was done, and what log-probabilities are found from.
+inline Batch stored_rows(const Batch& observation, const ActResult& result, double noise_level) {
+  Batch rows = observation;
+  rows[rl_keys::kAction] = result.action;
+  for (const auto& [name, tensor] : result.extra) rows[rl_keys::kExtraPrefix + name] = tensor;
+  rows[rl_keys::kNoiseLevel] = at::scalar_tensor(noise_level, at::kDouble);
+  return rows;
+}
+
+/// A base of fixtures: a policy with weights, and observations for it to act on.
+class PolicyInUse {
+ protected:
+  static constexpr std::int64_t kRows = 6;
+  static constexpr double kNoiseLevel = 0.5;
+
+  void use(const PolicyCase& c) {
+    const auto made = make_policy_net(c.policy, c.algorithm, c.shape);
+    ASSERT_TRUE(made) << made.error().to_string();
+    net_ = *made;
+    params_ = start_parameters(net_->units(), 5, 0.2);
+    observation_ = draw_observation(c.shape, kRows, 2);
+  }
+  UnitViews views() const { return by_name(net_->units(), params_); }
+  ActResult act() const {
+    const auto keys = row_keys(kRows);
+    return net_->act(views(), {observation_, 9, keys, false, kNoiseLevel});
+  }
+  Batch stored(const ActResult& acted) const { return stored_rows(observation_, acted, kNoiseLevel); }
+
+  std::shared_ptr<const PolicyNet> net_;
+  std::vector<ParamView> params_;
+  Batch observation_;
+};
+
 /// A minibatch around what the policy would do: some actions masked, ratios on both sides of the clip, values off
 /// their targets.
 inline Batch draw_minibatch(const PolicyNet& net, const std::vector<ParamView>& params, const PolicyShape& shape,
@@ -157,5 +194,27 @@ inline Batch draw_minibatch(const PolicyNet& net, const std::vector<ParamView>& 
   }
   return batch;
 }
+
+/// Adam over the parameters of one unit.
+class SmallAdam {
+ public:
+  explicit SmallAdam(double lr) : lr_(lr) {}
+  void step(const ParamView& params, const ParamView& gradients) {
+    const at::NoGradGuard no_grad;
+    ++steps_;
+    for (const auto& [name, gradient] : gradients.tensors()) {
+      auto& [m, v] = moments_.try_emplace(name, at::zeros_like(gradient), at::zeros_like(gradient)).first->second;
+      m.mul_(0.9).add_(gradient, 0.1);
+      v.mul_(0.99).addcmul_(gradient, gradient, 0.01);
+      auto value = params[name];
+      value.sub_(lr_ * (m / (1 - std::pow(0.9, steps_))) / ((v / (1 - std::pow(0.99, steps_))).sqrt() + 1e-8));
+    }
+  }
+
+ private:
+  const double lr_;
+  int steps_ = 0;
+  std::map<std::string, std::pair<at::Tensor, at::Tensor>> moments_;
+};
 
 }  // namespace troupe::testing

@@ -154,14 +154,27 @@ TEST_F(RecordDemonstrationsTest, CamerasAreVideosOfAsManyFramesAsRows) {
   RecordingRequest r = request("data");
   r.cameras = {"front", "wrist"};
   r.episodes = 1;
+  r.image_size = 64;
   const RecordingReport report = record(r);
   for (const char* camera : {"front", "wrist"}) {
     const auto video = probe_video(
         folder_ / (std::string("data/videos/chunk-000/observation.images.") + camera + "/episode_000000.mp4"));
     EXPECT_EQ(video->frames, report.frames);
-    EXPECT_EQ(video->height, kDemonstrationSide);
+    EXPECT_EQ(video->height, 64);
     EXPECT_DOUBLE_EQ(video->fps, 20);
   }
+}
+
+TEST_F(RecordDemonstrationsTest, ATextOfTheEnvironmentIsTheTask) {
+  RecordingRequest telling = request("telling");
+  telling.env_options.options = {{"instruction", "true"}};
+  record(telling);
+  record(request("silent"));
+  const auto told = LerobotDataset::open(folder_ / "telling").value(),
+             expert = LerobotDataset::open(folder_ / "silent").value();
+  EXPECT_GT(told.tasks().size(), 1u);
+  EXPECT_EQ(told.tasks(), expert.tasks()) << "what the environment tells is what the controller is asked";
+  EXPECT_EQ(told.info().find("observation.state")->width(), expert.info().find("observation.state")->width());
 }
 
 TEST_F(RecordDemonstrationsTest, LiftAndPlaceAreRecordedToo) {
@@ -189,6 +202,7 @@ TEST_F(RecordDemonstrationsTest, WrongRequestsSayWhatThereIs) {
   EXPECT_THAT(with([](auto& r) { r.cameras = {"above"}; }).message(), HasSubstr("has no camera 'above'; it has front"));
   EXPECT_THAT(with([](auto& r) { r.cameras = {"front", "front"}; }).message(), HasSubstr("named twice"));
   EXPECT_THAT(with([](auto& r) { r.env_options.profile = "droid"; }).message(), HasSubstr("leave `profile` out"));
+  EXPECT_THAT(with([](auto& r) { r.image_size = 65; }).message(), HasSubstr("an even side of 16 to 1024"));
   EXPECT_EQ(with([](auto& r) { r.episodes = 0; }).code(), Errc::invalid_argument);
   EXPECT_EQ(entries(), 0);
 }

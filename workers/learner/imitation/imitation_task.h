@@ -31,11 +31,14 @@ class ImitationTask final : public TrainingTask {
 
  private:
   ImitationTask(const JobConfig& job, const Agent& agent);
-  /// State [B,D], actions [B,K,A] and what counts of them; samples from `real` on, and void ones, get weight 0.
+  /// State [B,D], pictures [B,H,W,C], texts [B,bytes], actions [B,K,A] and what counts of them; samples from `real` on,
+  /// and void ones, get weight 0.
   Batch make_batch(const std::vector<Feed::Sample>& samples, std::size_t real, bool held_out) const;
 
   const std::uint64_t seed_;
   const SampleLayout layout_;
+  const std::vector<PolicyShape::Image> images_;
+  const std::vector<PolicyShape::Text> texts_;
   const std::shared_ptr<const Network> network_;
 };
 

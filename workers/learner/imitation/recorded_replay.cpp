@@ -14,10 +14,16 @@ namespace troupe::workers {
 
 namespace {
 
-/// Draws of both buffers have the same number but for this bit.
+/// Set in the draw index of the recorded buffer, so that both buffers draw from different random streams.
 constexpr std::uint64_t kOfDemonstrations = std::uint64_t{1} << 63;
 
 Result<void> check_agent(const Agent& agent) {
+  if (agent.shape.critic_dim > 0) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("algorithm.demonstration_share: {} has fields that critics alone read, which recorded "
+                             "transitions do not hold: choose another env.profile, or 0",
+                             agent.spec().id)};
+  }
   if (agent.shape.images.empty() && agent.shape.choices == 0) return {};
   return Error{Errc::invalid_argument,
                fmt::format("algorithm.demonstration_share: {} {}, and recorded transitions hold observations of "
@@ -43,7 +49,17 @@ TrajectoryLayout episode_layout(const JobConfig& job, const Agent& agent, std::i
   return make_trajectory_layout(one, agent.spec(), *agent.policy);
 }
 
-/// Of rows that are left out `executed` stays 0.
+/// The task of each row as its text, where the policy is told one.
+Result<void> write_texts(const RecordedSet& set, const EpisodeTable& table, TrajectoryView item) {
+  if (item.layout().texts.empty()) return {};
+  for (std::int64_t row = 0; row < table.rows; ++row) {
+    TROUPE_ASSIGN(const std::string text, set.told(table.integers.at(kTaskColumn)[static_cast<std::size_t>(row)]));
+    std::ranges::copy(text, item.text(0, row).begin());
+  }
+  return {};
+}
+
+/// Writes an episode into an item. `executed` stays 0 in rows that are left out, so the buffer skips them.
 void write_item(const EpisodeTable& table, const ActionSpace& actions, bool terminations_cut, TrajectoryView item) {
   const VectorColumn &state = table.vectors.at(kStateColumn), &action = table.vectors.at(kActionColumn);
   const auto ends = table.integers.find(kTerminatedColumn);
@@ -88,6 +104,7 @@ Result<RecordedReplay> read_recorded_replay(const JobConfig& job, const Agent& a
       TROUPE_ASSIGN(const EpisodeTable table, read_episode(set, episode));
       std::vector<std::byte> item(static_cast<std::size_t>(layout.fixed_bytes));
       write_item(table, agent.spec().action, !options.always_bootstrap, {layout, item.data()});
+      TROUPE_TRY(write_texts(set, table, {layout, item.data()}));
       transitions->add(item);
       hash.update(item);
     }

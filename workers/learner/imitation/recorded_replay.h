@@ -28,13 +28,15 @@ struct RecordedReplay {
 
 /// Every row of an episode that is not held out is a transition to the row after it. A recording ends before the
 /// observation behind its last row: that row is a transition only where it terminated the episode and terminations cut
-/// the target (algorithm.sac.bootstrap), else it is left out. Everything is in memory.
+/// the target (algorithm.sac.bootstrap), else it is left out. A policy that is told a text is told the row's task.
+/// Everything is in memory.
 ///
-/// Errors: those of RecordedSet; invalid_argument (pictures, discrete actions, a dataset without kRewardColumn, another
-/// kTerminatedColumn than of flags); failed_precondition (no transition).
+/// Errors: those of RecordedSet; invalid_argument (pictures, fields that critics alone read, discrete actions, a
+/// dataset without kRewardColumn, another kTerminatedColumn than of flags); failed_precondition (no transition).
 Result<RecordedReplay> read_recorded_replay(const JobConfig& job, const Agent& agent);
 
-/// As ReplayBuffer::draw, but that the last round(share * rows) rows are recorded ones; all are `own` without any.
+/// As ReplayBuffer::draw of `own`, with the last round(share * rows) rows drawn from `recorded`; where that is empty,
+/// all rows are from `own`.
 Batch draw_with_demonstrations(const ReplayBuffer& own, const RecordedReplay& recorded, double share, std::int64_t rows,
                                std::uint64_t seed, std::uint64_t index);
 

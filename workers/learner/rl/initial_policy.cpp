@@ -1,31 +1,42 @@
 #include "workers/learner/rl/initial_policy.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "comm/collective/collective.h"
+#include <algorithm>
+
+#include "model/shard/flat_layout.h"
+#include "model/shard/init.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/learner/initial_state.h"
-#include "workers/learner/rl/rl_trainer.h"
 #include "workers/rollout/trainer_state.h"
 
 namespace troupe::workers {
 
-Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy,
-                                 std::shared_ptr<const Network> network) {
-  const auto alone = join_thread_group(make_thread_group(1, std::chrono::seconds(60)), 0);
-  Engine engine(std::move(network), rl_engine_options(job, policy));
-  TROUPE_TRY(engine.attach(*alone));
-  TROUPE_ASSIGN(const auto source, open_initial_state(job, engine.units()));
-  if (source) {
-    TROUPE_TRY(engine.load(*source));
-  } else {
-    engine.initialise(static_cast<std::uint64_t>(job.job.seed));
+Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy) {
+  const std::vector<UnitSpec> units = state_units(policy.units());
+  const std::vector<std::string>& acting = policy.acting_units();
+  TROUPE_ASSIGN(const auto source, open_initial_state(job, units));
+  UnitViews views;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (std::find(acting.begin(), acting.end(), units[u].name) == acting.end()) continue;
+    const FlatLayout layout = make_flat_layout(units[u].params);
+    const at::Tensor flat = at::zeros({layout.numel}, at::kFloat);
+    auto* const values = flat.mutable_data_ptr<float>();
+    if (source) {
+      TROUPE_TRY(source->read(u, StateKind::master, 0, layout.numel, values));
+    } else {
+      fill_initial(units[u], layout, static_cast<std::uint64_t>(job.job.seed), 0,
+                   {values, static_cast<std::size_t>(layout.numel)});
+    }
+    views[units[u].name] = views_of(layout, flat, /*leaves=*/false);
   }
-  return engine.gather_views(policy.acting_units());
+  return views;
 }
 
 Result<NormaliserState> initial_statistics(const JobConfig& job, NormaliserState none) {
-  if (job.model.init.mode != "checkpoint") return none;
+  // DreamZero normalises with the statistics of its recordings (EnvObserver)
+  if (job.model.init.mode != "checkpoint" || learns_dreamzero(job)) return none;
   const std::string& path = job.model.init.path;
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(path));
   TROUPE_ASSIGN(RlTrainerState state, RlTrainerState::read(*reader));

@@ -24,7 +24,7 @@ Result<void> OffPolicyTrainer::begin(const TrainerSession& session) {
   session_ = session;
   log_ = std::make_unique<ReplayLog>(setup_.run_dir + "/replay", session.plan.rank, session.plan.world,
                                      setup_.config.algorithm.sac.replay_log_bytes / session.plan.world);
-  if (setup_.config.algorithm.demonstration_share > 0 && !recorded_.transitions) {
+  if (replays_demonstrations(setup_.config) && !recorded_.transitions) {
     TROUPE_ASSIGN(recorded_, read_recorded_replay(setup_.config, agent_));
   }
   TROUPE_ASSIGN(const RlTrainerState restored, RlTrainerState::parse(session.state));
@@ -40,12 +40,12 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
   const RlShape& shape = collector_.shape();
   const std::int64_t share = shape.blocks / session_.plan.world, first_block = session_.plan.rank * share;
   const std::int64_t capacity = setup_.config.algorithm.sac.replay_capacity / session_.plan.world;
-  if (capacity < shape.calls * shape.rows) {
+  if (capacity < shape.calls * shape.envs) {
     return Error{
         Errc::invalid_argument,
         fmt::format(
             "algorithm.sac.replay_capacity: {} over {} learners is less than the {} transitions of one trajectory",
-            setup_.config.algorithm.sac.replay_capacity, session_.plan.world, shape.calls * shape.rows)};
+            setup_.config.algorithm.sac.replay_capacity, session_.plan.world, shape.calls * shape.envs)};
   }
   replay_.clear(capacity);
   may_draw_ = false;
@@ -107,7 +107,7 @@ void OffPolicyTrainer::note_logged(std::int64_t step) {
 void OffPolicyTrainer::remove_evicted_files() {
   // A resumed run goes back to a checkpoint, at which transitions were resident that have been evicted since.
   const RlShape& shape = collector_.shape();
-  const std::int64_t per_step = shape.items_per_step() / session_.plan.world * shape.calls * shape.rows;
+  const std::int64_t per_step = shape.items_per_step() / session_.plan.world * shape.calls * shape.envs;
   const std::int64_t margin = 2 * setup_.config.checkpoint.interval * per_step;
   while (!logged_.empty() && logged_.front().second + margin <= replay_.evicted()) logged_.pop_front();
   if (!logged_.empty()) log_->keep(logged_.front().first, step_ + 1);

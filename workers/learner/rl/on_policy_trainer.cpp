@@ -36,7 +36,7 @@ Result<void> OnPolicyTrainer::begin(const TrainerSession& session) {
   env_steps_ = restored.env_steps;
   divergence_.reset();
   if (setup_.config.algorithm.policy_gradient.kl_beta > 0 && reference_.empty()) {
-    TROUPE_ASSIGN(reference_, initial_policy(setup_.config, *agent_.policy, objective_));
+    TROUPE_ASSIGN(reference_, initial_policy(setup_.config, *agent_.policy));
   }
   begin_at(session.plan.resume_step);
   return {};

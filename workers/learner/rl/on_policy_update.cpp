@@ -158,6 +158,7 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
     part[rl_keys::kTrainedVersion] = at::scalar_tensor(step + 1, at::kLong);
     if (warming_up) part[rl_keys::kPolicyWeight] = at::scalar_tensor(0.0F, at::kFloat);
     part[rl_keys::kNoiseLevel] = at::scalar_tensor(flow_noise_level(job.policy.flow, step), at::kFloat);
+    part = agent_.policy->prepare(std::move(part));
     TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(part, weight, m == 0));
     metrics["loss"] += weight * result.loss;
     for (const auto& [name, value] : result.metrics)

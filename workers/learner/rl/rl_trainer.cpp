@@ -87,13 +87,16 @@ RoundCollector::Options rl_collector_options(const JobConfig& job) {
 EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {
   EngineOptions options = job_engine_options(job, "");
   options.lazy_optimizer = false;
-  options.recompute = {RecomputeLevel::none};
   options.whole_gradients = false;
-  options.param_slots = options.grad_slots = static_cast<int>(policy.units().size());
+  if (!learns_dreamzero(job)) {
+    options.recompute = {RecomputeLevel::none};
+    options.param_slots = options.grad_slots = static_cast<int>(policy.units().size());
+  }
   options.explicit_backward = job.algorithm.explicit_backward;
   const AlgorithmConfig& algorithm = job.algorithm;
+  const std::vector<UnitSpec> units = state_units(policy.units());
   const auto own = [&](const char* group, double clip) {
-    const bool known = std::any_of(policy.units().begin(), policy.units().end(),
+    const bool known = std::any_of(units.begin(), units.end(),
                                    [&](const UnitSpec& unit) { return unit.trainable && unit.group == group; });
     if (known)
       options.groups[group] =

@@ -28,11 +28,10 @@ struct RlTrainerSetup {
 };
 
 /// What trainers of reinforcement learning have in common: rounds of trajectories from the feed, and weights for the
-/// rollout workers and the evaluator. The feed outlives the trainer.
+/// rollout workers and the evaluator, which plays evaluations beside training. The feed outlives the trainer.
 class RlTrainer : public Trainer {
  public:
   EngineOptions engine_options() const override;
-  /// The evaluator plays the episodes, beside training.
   Result<void> conclude(std::int64_t) override { return {}; }
   void cancel(const std::string& why) override { feed_.cancel(why); }
   /// A message about producers that are gone names no addresses.
@@ -77,8 +76,9 @@ Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int6
 /// versions with rollout.staleness 0 or algorithm.deterministic.
 RoundCollector::Options rl_collector_options(const JobConfig& job);
 
-/// job_engine_options with slots for every unit and no recompute. Groups actor, critic and temperature have clip
-/// norms of their own off-policy, or where actor_clip_norm or critic_clip_norm is set; else one norm over all.
+/// job_engine_options with slots for every unit and no recompute; DreamZero has both as the job says. Groups actor,
+/// critic and temperature have clip norms of their own off-policy, or where actor_clip_norm or critic_clip_norm is set;
+/// else one norm over all.
 EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy);
 
 /// Learning rates of the unit groups before any schedule: optimizer.lr (actor), value_lr (critic), temperature_lr; 0

@@ -91,6 +91,10 @@ void add_final_observations(const TrajectoryLayout& layout, const PolicyShape& s
     }
   }
   batch.final_rows = at::tensor(rows, at::kLong);
+  for (std::size_t i = 0; i < layout.texts.size(); ++i) {
+    const std::string key = rl_keys::kTextPrefix + shape.texts.at(i).name;
+    batch.final_observation[key] = batch.observation.at(key).flatten(0, 1).index_select(0, batch.final_rows);
+  }
 }
 
 }  // namespace
@@ -102,12 +106,13 @@ RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet&
   for (std::size_t i = 0; i < layout.images.size(); ++i) {
     batch.observation[rl_keys::kImagePrefix + shape.images.at(i).name] = side_by_side(layout.images[i], items);
   }
+  for (std::size_t i = 0; i < layout.texts.size(); ++i)
+    batch.observation[rl_keys::kTextPrefix + shape.texts.at(i).name] = side_by_side(layout.texts[i], items);
   batch.action = side_by_side(layout.action, items);
   batch.logp = side_by_side(layout.logp, items);
   batch.value = side_by_side(layout.value, items);
   batch.final_value = side_by_side(layout.final_value, items);
-  if (layout.final_state.is_present() || !layout.final_images.empty())
-    add_final_observations(layout, shape, items, batch);
+  if (layout.keeps_finals) add_final_observations(layout, shape, items, batch);
   for (std::size_t i = 0; i < layout.extras.size(); ++i)
     batch.extras[net.extras().at(i).name] = side_by_side(layout.extras[i], items);
   for (std::size_t i = 0; i < layout.policy_memory.size(); ++i)

@@ -17,7 +17,7 @@ namespace troupe::workers {
 /// round, block by block), which are environments, or the agents of each where it has several; K actions, D state
 /// columns, L log-probabilities, V values. f32, masks bool. Tensors own their memory.
 struct RolloutBatch {
-  /// rl_keys names: state [T+1,B,D], images [T+1,B,H,W,C].
+  /// rl_keys names: state [T+1,B,D], images [T+1,B,H,W,C], texts [T+1,B,bytes].
   Batch observation;
   /// [T,B,K*A].
   at::Tensor action;
@@ -50,7 +50,7 @@ struct RolloutBatch {
   at::Tensor lost;
 
   std::int64_t calls() const { return reward.size(0); }
-  std::int64_t envs() const { return reward.size(1); }
+  std::int64_t rows() const { return reward.size(1); }
 };
 
 /// Puts items of one layout side by side in the order given: [T,n,...] of m items becomes [T,m n,...].

@@ -132,7 +132,7 @@ RolloutRows make_rollout_rows(const JobConfig& job, const RolloutBatch& batch, c
                             : traces                 ? vtrace_advantages(job, batch, inputs)
                                                      : critic_advantages(job, batch, inputs.reward);
   RolloutRows out;
-  out.count = calls * batch.envs();
+  out.count = calls * batch.rows();
   out.rows = memory_inputs(batch);
   if (!out.rows.empty()) out.sequence = calls;
   out.valid_cells = rows_of(cells, calls);
@@ -149,7 +149,7 @@ RolloutRows make_rollout_rows(const JobConfig& job, const RolloutBatch& batch, c
   out.rows[rl_keys::kMask] = rows_of(counted, calls);
   const at::Tensor steps = batch.mask.sum(at::IntArrayRef({0, 2}), /*keepdim=*/true)
                                .to(at::kFloat);  // [1,B,1]: of each environment's trajectory
-  out.rows[rl_keys::kValidSteps] = rows_of(steps.expand({calls, batch.envs(), 1}).contiguous(), calls);
+  out.rows[rl_keys::kValidSteps] = rows_of(steps.expand({calls, batch.rows(), 1}).contiguous(), calls);
   out.rows[rl_keys::kVersion] = rows_of(batch.version.unsqueeze(-1), calls);
   if (inputs.reference_logp.defined()) out.rows[rl_keys::kReferenceLogp] = inputs.reference_logp;
   return out;

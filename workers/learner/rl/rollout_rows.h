@@ -12,14 +12,14 @@
 
 namespace troupe::workers {
 
-/// An iteration of this rank as rows for minibatches, and what was said about it. Row t * B + b is policy step t of
-/// environment b.
+/// The samples of one iteration on this rank, as rows for minibatches. Row t * B + b is policy step t of row b of
+/// RolloutBatch: an environment, or one of its agents.
 struct RolloutRows {
   /// rl_keys names, each [N, ...], row t * B + b; what policy_gradient_loss reads. Memories are [B, ...].
   Batch rows;
   /// N.
   std::int64_t count = 0;
-  /// Rows that a minibatch has together: T of an environment where the policy has a memory, else 1.
+  /// Rows that stay together in a minibatch: the T steps of one row of RolloutBatch if the policy has a memory, else 1.
   std::int64_t sequence = 1;
   /// [N,C] bool: cells of the loss, one per reward: C = K with reward_level action, else 1.
   at::Tensor valid_cells;

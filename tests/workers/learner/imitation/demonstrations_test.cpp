@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -39,15 +40,20 @@ class DemonstrationsTest : public ::testing::Test {
     config.eval_episodes = std::move(held_out);
     return config;
   }
+  static JobConfig job(const DataConfig& config) {
+    JobConfig job;
+    job.data = config;
+    return job;
+  }
   static PolicyShape shape(std::int64_t chunk = 3) {
     return {.state_dim = 4, .images = {}, .action_dim = 4, .chunk = chunk, .action_low = {}, .action_high = {}};
   }
   static std::shared_ptr<const Demonstrations> open(const DataConfig& config,
                                                     const PolicyShape& shape = DemonstrationsTest::shape()) {
-    return Demonstrations::open(config, shape).value();
+    return Demonstrations::open(job(config), shape).value();
   }
   static std::string refusal(const DataConfig& config, const PolicyShape& shape = DemonstrationsTest::shape()) {
-    const auto opened = Demonstrations::open(config, shape);
+    const auto opened = Demonstrations::open(job(config), shape);
     return opened ? "no error" : opened.error().message();
   }
 
@@ -175,6 +181,48 @@ TEST_F(DemonstrationsTest, WhatDoesNotFitIsNamed) {
   DataConfig missing = data();
   missing.sets[0].path = *folder_ / "none";
   EXPECT_THAT(refusal(missing), HasSubstr("none"));
+}
+
+TEST_F(DemonstrationsTest, WhatCriticsAloneReadMayStandBehindTheStateOrBeMissing) {
+  PolicyShape privileged = shape();
+  privileged.critic_dim = 1;
+  const auto narrow = open(data(), privileged);
+  const Built sample = build(*narrow, Split::train, 0), whole = build(*open(data()), Split::train, 0);
+  EXPECT_THAT(sample.state, ::testing::ElementsAreArray(whole.state.begin(), whole.state.begin() + 3));
+  privileged.state_dim = 6;
+  privileged.critic_dim = 2;
+  EXPECT_EQ(build(*open(data(), privileged), Split::train, 0), whole);
+}
+
+TEST_F(DemonstrationsTest, APolicyThatIsToldATextIsToldTheRowsTask) {
+  PolicyShape told = shape();
+  told.texts = {{.name = "order", .bytes = 64}};
+  const auto all = open(data(), told);
+  const auto dataset = LerobotDataset::open(*folder_ / "1");
+  const auto task_of = [&](const DemonstrationRow& at) {
+    const auto rows = dataset->rows(at.episode);
+    const auto table = read_parquet(
+        rows->path, {.vectors = {}, .integers = {"task_index"}, .optional_vectors = {}, .optional_integers = {}},
+        {.first = rows->first_row + at.row, .count = 1});
+    return dataset->tasks().at(table->integers.at("task_index").front());
+  };
+  std::set<std::string> seen;
+  auto* bytes = static_cast<std::byte*>(std::aligned_alloc(64, static_cast<std::size_t>(all->layout().bytes)));
+  const std::span<std::byte> slot(bytes, static_cast<std::size_t>(all->layout().bytes));
+  for (std::int64_t q = 0; q < all->train_size(); ++q) {
+    const DemonstrationRow at = all->build(Split::train, q, kSeed, kEvalSamples, slot).value();
+    const auto text = field_values<std::uint8_t>(slot, all->layout().field("text.order"));
+    const std::string padded(text.begin(), text.end()), order = padded.substr(0, padded.find('\0'));
+    EXPECT_EQ(order, task_of(at)) << q;
+    seen.insert(order);
+  }
+  std::free(bytes);
+  EXPECT_GT(seen.size(), 1u) << "episodes differ";
+  EXPECT_NE(all->fingerprint(), open(data())->fingerprint());
+  told.texts[0].bytes = 8;
+  EXPECT_THAT(refusal(data(), told), HasSubstr("the policy's text 'order' has room for 8"));
+  told.texts = {{.name = "order", .bytes = 64}, {.name = "manner", .bytes = 64}};
+  EXPECT_THAT(refusal(data(), told), HasSubstr("env.id tells the policy 'order' and 1 more texts"));
 }
 
 TEST_F(DemonstrationsTest, ARecordingWithAnotherTimeLimitIsRefused) {

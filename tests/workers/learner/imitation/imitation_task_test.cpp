@@ -29,7 +29,7 @@ class ImitationTaskTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto agent = make_agent(reach_job());
-    layout_ = demonstration_layout(agent->shape);
+    layout_ = demonstration_layout(reach_job().policy, agent->shape);
     auto made = ImitationTask::make(reach_job(), agent->env);
     task_ = std::move(*made);
   }
@@ -66,6 +66,23 @@ TEST_F(ImitationTaskTest, RowsAreTheItemsFields) {
   EXPECT_EQ(batch->at(rl_keys::kAction).sizes().vec(), (std::vector<std::int64_t>{2, 16}));
   EXPECT_FLOAT_EQ(batch->at(rl_keys::kAction)[1][3].item<float>(), 0.093F);
   EXPECT_TRUE(batch->at(rl_keys::kMask).to(at::kInt).equal(at::tensor({1, 1, 1, 0}, at::kInt).view({2, 2})));
+}
+
+TEST_F(ImitationTaskTest, ATextIsAnItemsField) {
+  JobConfig job = reach_job();
+  job.env.options = {{"instruction", "true"}};
+  job.policy.text = TextReader::words;
+  const auto agent = make_agent(job).value();
+  layout_ = demonstration_layout(job.policy, agent.shape);
+  task_ = ImitationTask::make(job, agent.env).value();
+  Feed::Sample told = sample(1), untold = sample(2);
+  field_values<std::uint8_t>(std::span(bytes_.front()), layout_.field("text.instruction"))[0] = 'x';
+  const auto batch = task_->train_batch({told, untold});
+  const at::Tensor& texts = batch->at("text.instruction");
+  EXPECT_EQ(texts.sizes().vec(), (std::vector<std::int64_t>{2, 64}));
+  EXPECT_EQ(texts[0][0].item<int>(), 'x');
+  EXPECT_EQ(texts.sum().item<std::int64_t>(), 'x');
+  EXPECT_TRUE(std::isfinite(loss(*batch)));
 }
 
 TEST_F(ImitationTaskTest, ABatchOfPartsHasTheMeanOfTheirLosses) {

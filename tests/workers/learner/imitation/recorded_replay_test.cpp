@@ -28,6 +28,8 @@ struct Written {
   /// Episodes whose last row terminated them.
   std::vector<std::int64_t> terminated = {1};
   float action_scale = 0.1F, first_state = 0;
+  /// Of the episodes, in turn.
+  std::vector<std::string> tasks = {"swing up"};
 };
 
 class RecordedReplayTest : public ::testing::Test {
@@ -55,7 +57,8 @@ class RecordedReplayTest : public ::testing::Test {
       std::vector<std::span<const float>> columns = {states, actions};
       if (w.has_reward) columns.emplace_back(rewards);
       if (w.has_terminated) columns.emplace_back(terminated);
-      writer.append({.length = w.lengths[e], .task_index = writer.task_index("swing up"), .columns = columns}).value();
+      const std::int64_t task = writer.task_index(w.tasks[e % w.tasks.size()]);
+      writer.append({.length = w.lengths[e], .task_index = task, .columns = columns}).value();
     }
     writer.finish().value();
     folder.publish().value();
@@ -163,6 +166,37 @@ TEST_F(RecordedReplayTest, RefusesWhatItCannotReplay) {
   EXPECT_THAT(refusal(job(write({.name = "short", .lengths = {1, 1}, .terminated = {}}))),
               HasSubstr("data.sets: holds no transition"));
   EXPECT_THAT(refusal(job(write({}), "reach-v1")), HasSubstr("'observation.state' has 3 numbers a row where"));
+}
+
+TEST_F(RecordedReplayTest, EnvironmentsThatObserveMoreThanRecordingsHoldAreNamed) {
+  const JobConfig config = job(write({}));
+  Agent sees = make_agent(config).value(), privileged = sees;
+  sees.shape.images = {{.name = "rgb.front", .height = 8, .width = 8}};
+  privileged.shape.critic_dim = 1;
+  const auto message = [&](const Agent& agent) {
+    const auto result = read_recorded_replay(config, agent);
+    return result ? "no error" : result.error().message();
+  };
+  EXPECT_THAT(message(sees), HasSubstr("algorithm.demonstration_share: Pendulum-v1 observes pictures"));
+  EXPECT_THAT(message(privileged), HasSubstr("Pendulum-v1 has fields that critics alone read"));
+}
+
+TEST_F(RecordedReplayTest, APolicyThatIsToldATextIsToldTheTask) {
+  JobConfig config = job(write({.tasks = {"swing up", "hang"}}));
+  EnvSpec spec = env_spec_of(config.env).value();
+  spec.observation.push_back({.name = "order", .shape = {8}, .dtype = EnvDType::u8, .reader = EnvReader::text});
+  config.policy.text = TextReader::words;
+  const auto replay = [&] { return read_recorded_replay(config, make_agent(config, spec).value()); };
+  const Batch batch = replay()->transitions->draw(200, 1, 0);
+  const at::Tensor& texts = batch.at("text.order");
+  for (std::int64_t row = 0; row < 200; ++row) {
+    const std::string text(reinterpret_cast<const char*>(texts.const_data_ptr<std::uint8_t>()) + 8 * row, 8);
+    EXPECT_EQ(text, batch.at(rl_keys::kState)[row][0].item<float>() < 10 ? "swing up" : std::string("hang\0\0\0\0", 8));
+  }
+  config.data.sets = {{.path = write({.name = "long", .tasks = {"swing it up"}})}};
+  EXPECT_THAT(replay().error().message(), HasSubstr("task 0 has 11 bytes; the policy's text 'order' has room for 8"));
+  config.policy.text = TextReader::none;
+  EXPECT_FALSE(replay()->transitions->draw(2, 1, 0).contains("text.order"));
 }
 
 TEST_F(RecordedReplayTest, AShareOfEveryBatchIsRecorded) {

@@ -34,6 +34,23 @@ TEST(RolloutBatchTest, FinalObservationsComeInTheOrderOfTheBatchesRows) {
   EXPECT_THAT(numbers(pictures.flatten(1).select(1, 0)), ElementsAre(6, 105, 25, 126));
 }
 
+TEST(RolloutBatchTest, AFinalObservationIsToldWhatItsEpisodeWas) {
+  JobConfig job = line_job(Algorithm::vtrace, 3);
+  job.policy.text = TextReader::words;
+  EnvSpec spec = line_spec();
+  spec.observation.push_back({.name = "order", .shape = {4}, .dtype = EnvDType::u8, .reader = EnvReader::text});
+  ItemBuilder one(job, spec);
+  one.end(0, 1, false).end(2, 0, true);
+  for (std::int64_t t = 0; t <= 3; ++t) {
+    for (std::size_t row = 0; row < 2; ++row)
+      one.view().text(0, t)[4 * row] = static_cast<std::uint8_t>(one.mark(t, row));
+  }
+  const std::vector<CollectedItem> items{one.item(0)};
+  const RolloutBatch batch = make_rollout_batch(one.layout(), one.net(), one.shape(job), items);
+  EXPECT_EQ(batch.observation.at("text.order").sizes().vec(), (std::vector<std::int64_t>{4, 2, 4}));
+  EXPECT_THAT(numbers(batch.final_observation.at("text.order").select(1, 0)), ElementsAre(1, 20));
+}
+
 TEST(RolloutBatchTest, NoEpisodeEndedIsNoFinalObservation) {
   const JobConfig job = line_job(Algorithm::vtrace, 3);
   const ItemBuilder one(job, line_spec(true));

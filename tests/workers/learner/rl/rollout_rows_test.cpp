@@ -57,7 +57,7 @@ TEST_F(RolloutRowsTest, ItemsLieSideBySideAndRowsAreTimeFirst) {
   ItemBuilder first(job, line_spec(), 0), second(job, line_spec(), 1);
   const RolloutBatch batch = batch_of(job, {&first, &second});
   EXPECT_EQ(batch.calls(), 3);
-  EXPECT_EQ(batch.envs(), 4);
+  EXPECT_EQ(batch.rows(), 4);
   const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward});
   EXPECT_EQ(rows.count, 12);
   const at::Tensor state = rows.rows.at(rl_keys::kState);
