@@ -282,9 +282,11 @@ void CommandOptions::add_recording() {
   c->add_option("--keep", record.keep, "successes: drop what was not solved; all")
       ->check(CLI::IsMember({"successes", "all"}));
   c->add_option("--cameras", record.cameras,
-                "cameras to draw, such as front,wrist; each becomes a video of 128x128 pixels")
+                "cameras to draw, such as front,wrist; each becomes a video of square frames")
       ->delimiter(',')
       ->allow_extra_args(false);
+  c->add_option("--image-size", record.image_size, "side of a camera's square frame in pixels, even")
+      ->check(CLI::Range(16, 1024));
 }
 
 void CommandOptions::add_policies() {
@@ -295,7 +297,7 @@ void CommandOptions::add_policies() {
   e->add_option("--episodes", eval.episodes,
                 "recorded episodes to compare with (default: the job's data.eval_episodes), or how many to play")
       ->delimiter(',');
-  e->add_option("--env", eval.env, "environment to play (default: the job's)");
+  e->add_option("--env", eval.env, "environment to play (default: the job's, of a policy trained in one)");
   e->add_option("--compare", eval.compare, "another checkpoint that plays the same seeds: a paired test")
       ->type_name("RUN");
   e->add_option("--seed", eval.seed, "seed of the first episode played; the others count up")

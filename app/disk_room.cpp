@@ -56,8 +56,8 @@ std::int64_t offload_bytes(const JobConfig& job, const Plan& plan) {
 
 /// Of the frozen base, which a run writes once.
 std::int64_t base_bytes(const JobConfig& job, const Plan& plan, const std::vector<CheckpointEntry>& there) {
-  // of a policy, what is not trained is a target network, and in every checkpoint
-  if (trains_agent(job)) return 0;
+  // of other policies, what is not trained is a target network, and in every checkpoint
+  if (!trains_dreamzero(job)) return 0;
   const bool has_base = std::any_of(there.begin(), there.end(),
                                     [](const CheckpointEntry& entry) { return !entry.manifest.base.empty(); });
   return has_base ? 0 : plan.frozen_parameters * gathered_bytes_per_param(job);

@@ -132,7 +132,7 @@ int print_policy(const JobConfig& job, bool markdown) {
   if (markdown) say("| unit | parameters |\n|---|---|\n");
   std::int64_t total = 0;
   std::vector<ParamSpec> all;
-  for (const UnitSpec& unit : agent->policy->units()) {
+  for (const UnitSpec& unit : state_units(agent->policy->units())) {
     if (unit.params.empty()) continue;
     const std::int64_t count = count_elements(unit.params);
     print_row(unit.average_of.empty() ? unit.name : fmt::format("{}, moving average of {}", unit.name, unit.average_of),
@@ -216,7 +216,7 @@ int doctor_model(const std::string& model, bool markdown) {
   }
   const auto job = named_job(model);
   if (!job) return complain(job.error(), kUsage);
-  return trains_agent(*job) ? print_policy(*job, markdown) : print_model(job->model, markdown);
+  return trains_dreamzero(*job) ? print_model(job->model, markdown) : print_policy(*job, markdown);
 }
 
 }  // namespace troupe::app

@@ -16,7 +16,6 @@
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/evaluate/checkpoint_evaluation.h"
 #include "workers/inference/policy/find_checkpoint.h"
-#include "workers/inference/policy/read_spec.h"
 #include "workers/report/run/run_page.h"
 #include "workers/report/run/tensorboard_pages.h"
 
@@ -50,15 +49,6 @@ Result<std::int64_t> evaluate_open_loop(const EvalOptions& options, const Checkp
   fmt::print("{}", options.json ? open_loop_json(done.result, done.subject) : open_loop_table(done.result));
   if (!options.json) fmt::print("written: {0}/eval.json, {0}/open_loop.png\n", folder);
   return done.result.overall.non_finite;
-}
-
-/// Whether a checkpoint's policy was trained for an environment. A folder that says nothing of the kind is not.
-Result<bool> plays_episodes(const CheckpointPlace& place) {
-  TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(place.folder));
-  if (kind != CheckpointKind::troupe) return false;
-  TROUPE_ASSIGN(const Manifest manifest, read_manifest(place.folder));
-  TROUPE_ASSIGN(const JobConfig job, job_of(manifest, place.folder));
-  return trains_agent(job);
 }
 
 /// What was evaluated belongs on the run's page. That it could not be written is no failure of the evaluation.
@@ -109,7 +99,9 @@ int eval_command(const EvalOptions& options) {
   }
   if (!options.open_loop) {
     return complain(
-        {Errc::invalid_argument, "say what is evaluated: --open-loop compares predicted with recorded actions"});
+        {Errc::invalid_argument,
+         "say what is evaluated: --open-loop compares predicted with recorded actions, --env ID lets the policy "
+         "play, such as --env arm7/reach-v1"});
   }
   return run_confined(options.data.empty() ? "the recordings" : options.data, rules_of(options, *place), [&] {
     const auto non_finite = evaluate_open_loop(options, *place);

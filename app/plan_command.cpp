@@ -17,6 +17,7 @@
 #include "placement/render.h"
 #include "workers/node/inventory.h"
 #include "workers/pipeline/core_prediction.h"
+#include "workers/pipeline/learning_work.h"
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/planned_step.h"
 #include "workers/pipeline/step_prediction.h"
@@ -104,6 +105,7 @@ int plan_command(const PlanOptions& options) {
   if (config->job.job.kind == JobKind::rl) {
     const bool is_here = options.pretend.empty();
     fmt::print("{}", item_line(config->job, is_here, is_here ? kept_step_time(config->job) : std::nullopt));
+    if (learns_dreamzero(config->job)) fmt::print("{}", work_line(config->job, plan));
   }
   if (options.show_config) {
     fmt::print("{}", config->resolved_yaml);

@@ -23,6 +23,7 @@
 #include "workers/inference/policy/find_checkpoint.h"
 #include "workers/learner/engine_options.h"
 #include "workers/learner/initial_state.h"
+#include "workers/rollout/inline_simulators.h"
 
 namespace troupe::app {
 
@@ -138,6 +139,14 @@ void look_at_bridge_address(const JobConfig& job, const Plan& plan, Preflight& f
   }
 }
 
+/// What rollout workers cannot step themselves.
+void look_at_inline_environments(const JobConfig& job, const EnvSpec& env, Preflight& found) {
+  if (!steps_inline(job)) return;
+  const auto factory = make_env_factory(job.env, env);
+  if (!factory) return;  // another machine may have it
+  if (const auto fits = check_inline(**factory); !fits) found.findings.push_back({.error = fits.error()});
+}
+
 void look_at_data(const LoadedConfig& config, const EnvSpec& env, const ResumePoint& point, Preflight& found) {
   if (lacks_quickstart_data(config)) {
     found.notes.push_back(
@@ -151,6 +160,7 @@ void look_at_data(const LoadedConfig& config, const EnvSpec& env, const ResumePo
   }
   found.pipeline = std::move(*pipeline);
   look_whether_evaluations_play(config.job, env, found);
+  look_at_inline_environments(config.job, env, found);
   if (point.checkpoint.empty()) return;
   if (const auto same = found.pipeline->check_fingerprint(point.checkpoint); !same)
     found.findings.push_back({.error = same.error()});
@@ -162,7 +172,7 @@ void look_whether_weights_fit(const JobConfig& job, const ResumePoint& point, Pr
     add(found, check_initial_state(job, state_units(found.pipeline->units())), "model.init.path");
   if (const auto rules = check_update_rules(state_units(found.pipeline->units()), job_update_rules(job)); !rules)
     found.findings.push_back({.error = rules.error()});
-  if (!trains_agent(job)) add(found, check_frozen_files(job.model), "model.init");
+  if (trains_dreamzero(job)) add(found, check_frozen_files(job.model), "model.init");
 }
 
 /// "pid 123, step 34 of 300"; the pid alone where the controller does not answer.
@@ -202,7 +212,8 @@ Preflight preflight(LoadedConfig& config, const EnvSpec& env, const ResumePoint&
   if (const auto none = no_live_run(config.job); !none) found.findings.push_back({.error = none.error()});
   look_at_weights(config, point, found);
   const bool has_weights = !blocks(found);
-  look_at_data(config, env, point, found);
+  // with policy.kind dreamzero the statistics are files of the checkpoint that the weights are in
+  if (has_weights || !learns_dreamzero(config.job)) look_at_data(config, env, point, found);
   if (has_weights && found.pipeline) look_whether_weights_fit(config.job, point, found);
   if (plan) {
     look_at_bridge_address(config.job, *plan, found);

@@ -18,11 +18,16 @@ namespace troupe::app {
 namespace {
 
 /// The recipe that learns from a recording.
-constexpr const char* kTraining = "rl_arm7_reach_sft";
+std::string training_recipe(const RecordOptions& options) {
+  const auto draws = [&](const char* camera) {
+    return std::find(options.cameras.begin(), options.cameras.end(), camera) != options.cameras.end();
+  };
+  return draws("front") && draws("side") ? "rl_arm7_reach_pixels_sft" : "rl_arm7_reach_sft";
+}
 
 /// What to add to it where a recording has no episodes beyond those that it holds out.
-std::string held_out(std::int64_t episodes) {
-  const LoadOutcome recipe = load_job(kTraining, {});
+std::string held_out(const std::string& training, std::int64_t episodes) {
+  const LoadOutcome recipe = load_job(training, {});
   const auto& held = recipe.config->job.data.eval_episodes;
   if (episodes > *std::max_element(held.begin(), held.end()) + 1) return {};
   return episodes > 1 ? " 'data.eval_episodes=[0]'" : " 'data.eval_episodes=[]' eval.every=0";
@@ -35,9 +40,10 @@ void print_summary(const RecordOptions& options, const RecordingReport& r, doubl
              100.0 * static_cast<double>(r.solved) / static_cast<double>(r.tried),
              options.keep == "all" ? "all were kept" : fmt::format("{} were dropped", r.tried - r.episodes));
   fmt::print("time     {:.1f} s\n", seconds);
-  fmt::print("next     troupe run {}{} {}{}\n", kTraining,
+  const std::string training = training_recipe(options);
+  fmt::print("next     troupe run {}{} {}{}\n", training,
              options.env == "arm7/reach-v1" ? "" : " env.id=" + options.env, shell_word("data.sets=" + options.out),
-             held_out(r.episodes));
+             held_out(training, r.episodes));
 }
 
 Result<void> record(const RecordOptions& options) {
@@ -48,6 +54,7 @@ Result<void> record(const RecordOptions& options) {
                            .is_v30 = options.version == "v3.0",
                            .keeps_all = options.keep == "all",
                            .cameras = options.cameras,
+                           .image_size = options.image_size,
                            .progress = {}};
   TROUPE_ASSIGN(request.env_options, env_options_of(options.words));
   const auto begin = std::chrono::steady_clock::now();

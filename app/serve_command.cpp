@@ -91,9 +91,9 @@ PolicyFrontOptions front_options(const ServeOptions& options, const ServeAddress
   return front;
 }
 
-/// The checkpoint of a policy for an environment acts through an AgentPolicy; all others are DreamZero's.
+/// DreamZero answers robots, however it was trained; any other policy for an environment acts through an AgentPolicy.
 Result<std::unique_ptr<Policy>> load_any_policy(const std::string& folder, const ServeOptions& options) {
-  if (!read_rl_job(folder)) return load_policy(folder, options.policy);
+  if (!holds_agent(folder)) return load_policy(folder, options.policy);
   if (options.protocol != "openpi") {
     return Error{
         Errc::invalid_argument,

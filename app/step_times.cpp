@@ -37,7 +37,7 @@ void keep_step_time(const JobConfig& job, std::optional<double> seconds, const b
   auto& steps = cache.values()["policy_steps"];
   if (!steps.is_object()) steps = nlohmann::ordered_json::object();  // the first, or not a file of ours
   steps[key_of(job)] = {{"seconds", *seconds},
-                        {"environments", shape.rows},
+                        {"environments", shape.envs},
                         {"exec_steps", shape.exec_steps},
                         {"cpus", own_cpus()},
                         {"day", utc_text(clock.wall_seconds()).substr(0, 10)}};
@@ -62,12 +62,12 @@ std::optional<TimedStep> kept_step_time(const JobConfig& job) {
 
 std::string item_line(const JobConfig& job, bool is_here, const std::optional<TimedStep>& timed) {
   const RlShape shape = rl_shape(job);
-  const std::string item = fmt::format("  {:<13} {} policy steps of {} environments", "item", shape.calls, shape.rows);
+  const std::string item = fmt::format("  {:<13} {} policy steps of {} environments", "item", shape.calls, shape.envs);
   if (!is_here) return fmt::format("{}; what they take on other machines is not known\n", item);
   if (!timed) {
     return fmt::format("{}; what they take is not known: a run times it ({}, this machine)\n", item, key_of(job));
   }
-  const double actions = static_cast<double>(shape.rows * shape.exec_steps);
+  const double actions = static_cast<double>(shape.envs * shape.exec_steps);
   const double timed_actions = static_cast<double>(timed->rows * timed->exec_steps);
   const double step = timed->seconds * actions / timed_actions;
   const std::string scaled = actions == timed_actions ? ""

@@ -124,7 +124,7 @@ Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptio
                       .adapters = options.merge_lora ? AdapterForm::merged : AdapterForm::separate,
                       .weights = options.weights,
                       .progress = progress};
-  if (read_rl_job(checkpoint)) return export_agent(checkpoint, options, format);
+  if (holds_agent(checkpoint)) return export_agent(checkpoint, options, format);
   if (options.format == "gear") return export_gear(checkpoint, options.out, format);
   if (options.format == "safetensors") return export_safetensors(checkpoint, options.out, format);
   if (options.format != "lora") {

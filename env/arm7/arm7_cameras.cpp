@@ -3,6 +3,9 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <utility>
+
+#include "base/check.h"
 
 namespace troupe::env {
 namespace {
@@ -82,8 +85,30 @@ void Arm7Painter::look(const mjData& data) {
   }
 }
 
-void Arm7Painter::draw(const RenderCamera& camera, const RenderImages& out) {
-  renderer_.draw(looks_, poses_, camera, out);
+void Arm7Painter::draw(const RenderCamera& camera, const RenderImages& out, std::int64_t supersample) {
+  if (supersample == 1 || out.rgb == nullptr) {
+    renderer_.draw(looks_, poses_, camera, out);
+    return;
+  }
+  draw_resized(camera, out, supersample);
+  RenderImages others = out;
+  others.rgb = nullptr;
+  if (others.depth != nullptr || others.labels != nullptr) renderer_.draw(looks_, poses_, camera, others);
+}
+
+void Arm7Painter::draw_resized(const RenderCamera& camera, const RenderImages& out, std::int64_t supersample) {
+  const std::int64_t width = supersample * out.width, height = supersample * out.height;
+  large_.resize(static_cast<std::size_t>(3 * width * height));
+  renderer_.draw(looks_, poses_, camera, {.width = width, .height = height, .rgb = large_.data()});
+  if (!resize_ || resize_->canvas_width() != out.width || resize_->canvas_height() != out.height) {
+    auto made = ImageChain::make({.height = out.height, .width = out.width}, "single", 1);
+    TROUPE_CHECK(made.has_value(), "one view makes one picture");
+    resize_.emplace(std::move(*made));
+  }
+  const auto resized = resize_->run_view(
+      0, Rgb8View{large_.data(), height, width, static_cast<std::ptrdiff_t>(3 * width)},
+      {.height = height, .width = width}, {out.rgb, static_cast<std::size_t>(resize_->canvas_bytes())});
+  TROUPE_CHECK(resized.has_value(), "the crop is the whole picture");
 }
 
 }  // namespace troupe::env

@@ -159,6 +159,9 @@ void Arm7Env::write_vector(const Arm7Output& output, std::span<float> out) const
       if (output.kind == Arm7Output::Kind::state) write_arm7_task_part(arm().task, task_state(), out.subspan(at));
       break;
     }
+    case Arm7Output::Kind::task:
+      write_arm7_task_part(arm().task, task_state(), out);
+      break;
     case Arm7Output::Kind::tool: {
       mjtNum turn[3];
       mju_quat2Vel(turn, quat, 1);
@@ -206,7 +209,7 @@ void Arm7Env::write_images(const StepSlot& out) {
     }
     const auto camera = arm7_camera(arm(), *data_, outputs[i].camera);
     TROUPE_CHECK(camera.has_value(), "profiles name cameras that exist");
-    painter_.draw(*camera, images);
+    painter_.draw(*camera, images, shared_->profile.supersample);
   }
 }
 

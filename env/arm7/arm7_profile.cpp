@@ -16,7 +16,7 @@ using Kind = Arm7Output::Kind;
 
 constexpr std::int64_t kDecimation = 10, kDroidDecimation = 13;
 constexpr double kTimestep = 0.005, kDroidTimestep = 1.0 / 195;  // s: 20 Hz, 15 Hz
-constexpr std::int64_t kPixelSide = 84, kLiberoSide = 256, kDroidWidth = 320, kDroidHeight = 180;
+constexpr std::int64_t kPixelSide = 84, kViewSide = 64, kLiberoSide = 256, kDroidWidth = 320, kDroidHeight = 180;
 constexpr std::int64_t kSmallestSide = 8, kLargestSide = 1024;
 
 void add_vector(Arm7Profile& profile, std::string name, Kind kind, std::int64_t size) {
@@ -59,6 +59,7 @@ void add_instruction(Arm7Profile& profile) {
 /// What a profile's options say about its images.
 struct ImageOptions {
   std::int64_t side = 0;  ///< 0: the profile's own
+  std::int64_t supersample = 1;
   bool has_labels = false;
 };
 
@@ -80,6 +81,16 @@ void add_fields(Arm7Profile& profile, Arm7Task task, const std::string& name, co
     add_image(profile, Kind::depth, "front", side, side);
     add_vector(profile, "proprio", Kind::proprio, proprio);
     add_views(profile, {"front"}, side, side, images.has_labels);
+  } else if (name == "views") {
+    const std::int64_t side = images.side > 0 ? images.side : kViewSide;
+    add_vector(profile, "proprio", Kind::proprio, proprio);
+    add_views(profile, {"front", "side"}, side, side, images.has_labels);
+    add_vector(profile, "task", Kind::task, arm7_task_part_size(task));
+    profile.spec.observation.back().reader = EnvReader::critic;
+  } else if (name == "frames") {
+    const std::int64_t side = images.side > 0 ? images.side : kViewSide;
+    add_views(profile, {"front"}, side, side, images.has_labels);
+    add_vector(profile, "state", Kind::state, proprio + arm7_task_part_size(task));
   } else if (name == "libero") {
     const std::int64_t side = images.side > 0 ? images.side : kLiberoSide;
     add_vector(profile, "proprio", Kind::tool, 8);
@@ -103,6 +114,20 @@ Result<bool> read_switch(const std::string& id, const EnvOptions& options, const
       fmt::format("{}: option {} is '{}', wants true or false (env.options)", id, name, found->second));
 }
 
+Result<std::int64_t> read_supersample(const std::string& id, const std::string& profile, const EnvOptions& options) {
+  const auto found = options.options.find("supersample");
+  if (found == options.options.end()) return std::int64_t{1};
+  const std::string& text = found->second;
+  if (text != "1" && text != "2" && text != "4") {
+    return invalid_argument(fmt::format("{}: option supersample is '{}', wants 1, 2 or 4 (env.options)", id, text));
+  }
+  if (profile == "state") {
+    return invalid_argument(
+        fmt::format("{}: option supersample is for profiles with images; env.profile is state", id));
+  }
+  return std::int64_t{text.front() - '0'};
+}
+
 Result<ImageOptions> read_image_options(const std::string& id, const std::string& profile, const EnvOptions& options) {
   ImageOptions images;
   TROUPE_ASSIGN(images.has_labels, read_switch(id, options, "seg"));
@@ -115,11 +140,12 @@ Result<ImageOptions> read_image_options(const std::string& id, const std::string
       return invalid_argument(fmt::format("{}: option image_size is '{}', wants {} to {} pixels (env.options)", id,
                                           text, kSmallestSide, kLargestSide));
     }
-    if (profile != "pixel" && profile != "libero") {
-      return invalid_argument(
-          fmt::format("{}: option image_size is for the profiles pixel and libero; env.profile is {}", id, profile));
+    if (profile == "state" || profile == "droid") {
+      return invalid_argument(fmt::format(
+          "{}: option image_size is for the profiles pixel, views, frames and libero; env.profile is {}", id, profile));
     }
   }
+  TROUPE_ASSIGN(images.supersample, read_supersample(id, profile, options));
   if (images.has_labels && profile == "state") {
     return invalid_argument(fmt::format("{}: option seg is for profiles with images; env.profile is state", id));
   }
@@ -129,8 +155,8 @@ Result<ImageOptions> read_image_options(const std::string& id, const std::string
 }  // namespace
 
 Result<Arm7Profile> make_arm7_profile(const std::string& id, Arm7Task task, const EnvOptions& options) {
-  TROUPE_TRY(check_env_options(id, options, {"state", "pixel", "libero", "droid"},
-                               {"terminate_on_success", "sparse", "seg", "image_size", "instruction"}));
+  TROUPE_TRY(check_env_options(id, options, {"state", "pixel", "views", "frames", "libero", "droid"},
+                               {"terminate_on_success", "sparse", "seg", "image_size", "supersample", "instruction"}));
   const std::string name = options.profile.empty() ? "state" : options.profile;
   TROUPE_ASSIGN(const auto images, read_image_options(id, name, options));
   Arm7Profile profile;
@@ -142,6 +168,7 @@ Result<Arm7Profile> make_arm7_profile(const std::string& id, Arm7Task task, cons
   spec.frame_skip = kDecimation;
   for (const std::string_view camera : arm7_camera_names()) spec.cameras.emplace_back(camera);
   profile.timestep = kTimestep;
+  profile.supersample = images.supersample;
   add_fields(profile, task, name, images);
   TROUPE_ASSIGN(const bool tells, read_switch(id, options, "instruction"));
   if (tells) add_instruction(profile);

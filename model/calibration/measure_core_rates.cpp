@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/stopwatch.h"
+#include "kernels/compute_thread.h"
 #include "kernels/product.h"
 #include "kernels/rank_sum.h"
 #include "kernels/threads.h"
@@ -34,8 +35,7 @@ constexpr int kRuns = 10;
 class MeasuringSetup {
  public:
   explicit MeasuringSetup(int threads) : library_threads_(at::get_num_threads()), form_(product_form()) {
-    at::set_num_threads(1);
-    set_num_threads(threads);
+    begin_compute_thread(threads);
     set_product_form(ProductForm::native);
   }
   ~MeasuringSetup() {

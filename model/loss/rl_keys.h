@@ -11,6 +11,8 @@ namespace rl_keys {
 inline constexpr const char* kState = "obs.state";
 /// + PolicyShape::Image::name: u8 or f32 [N,H,W,C]
 inline constexpr const char* kImagePrefix = "obs.";
+/// + PolicyShape::Text::name: u8 [N,bytes], zeros behind the text; of transitions at the next observation too
+inline constexpr const char* kTextPrefix = "text.";
 /// [N,K*A] in the environment's units; discrete: the index
 inline constexpr const char* kAction = "action";
 /// + MemoryField::name: [S,W], before the first step of each of S sequences. The N rows are then N / S steps of

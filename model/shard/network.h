@@ -59,8 +59,12 @@ inline UnitSpec make_group_unit(const std::string& name, std::vector<ParamSpec> 
   return {.name = name, .layout_class = name, .params = std::move(params), .group = name};
 }
 
-/// The units that have state: the chain's, and after them, if any has replicated parameters (UnitSpec::replicated), the
-/// unit "resident" that holds those of all in order. Engines, snapshots and checkpoints number units in this order.
+/// The unit that holds the replicated parameters of a chain's units (UnitSpec::replicated).
+inline constexpr char kReplicatedUnit[] = "resident";
+
+/// The units that have state: the chain's, and after them, if any has replicated parameters, kReplicatedUnit, which
+/// holds those of all in order and is of the group of the first that has any. Engines, snapshots and checkpoints number
+/// units in this order.
 std::vector<UnitSpec> state_units(const std::vector<UnitSpec>& chain);
 
 /// Named tensors of one unit: views over a slot, valid while the slot is held, and the unit's replicated parameters.
@@ -89,6 +93,8 @@ class ParamView {
 
 /// Named inputs of one micro-batch (not differentiated).
 using Batch = std::map<std::string, at::Tensor>;
+/// The tensor `key` of the batch; throws c10::Error that names it when it is missing.
+const at::Tensor& batch_tensor(const Batch& batch, const std::string& key);
 
 /// What flows between units: the residual stream, and conditioning that every later unit reads (gradients flow into
 /// both).

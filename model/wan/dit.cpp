@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/modulated_norm.h"
 #include "model/loss/sampled_label.h"
@@ -74,12 +75,12 @@ std::string text_of(const ParamView& params, const std::string& prefix) {
 
 }  // namespace
 
-DitNetwork::DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOptions options)
+DitNetwork::DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOptions options, FlowSchedule schedule)
     : config_(config),
       max_blocks_(max_blocks),
       options_(options),
       units_(training_units(config)),
-      schedule_(make_flow_schedule()),
+      schedule_(std::move(schedule)),
       programs_(std::make_unique<ProgramCache>()) {
   TORCH_CHECK(max_blocks >= 1, "the window has ", max_blocks, " blocks, want at least 1 (data.window.chunks)");
   TORCH_CHECK(config.dit.dim % config.dit.num_heads == 0 && (config.dit.dim / config.dit.num_heads) % 2 == 0,

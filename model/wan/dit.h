@@ -63,7 +63,9 @@ class ProgramCache;
 class DitNetwork final : public Network {
  public:
   /// `max_blocks` is the window's length in blocks (data.window.chunks, the reference's max_chunk_size).
-  DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOptions options = {});
+  /// Timestep ids index `schedule`.
+  DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOptions options = {},
+             FlowSchedule schedule = make_flow_schedule());
   ~DitNetwork() override;
 
   const std::vector<UnitSpec>& units() const override { return units_; }

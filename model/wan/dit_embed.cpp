@@ -5,12 +5,6 @@
 #include "model/wan/layers.h"
 
 namespace troupe::model {
-const at::Tensor& batch_tensor(const Batch& batch, const char* key) {
-  const auto it = batch.find(key);
-  TORCH_CHECK(it != batch.end(), "the batch has no tensor \"", key, "\"");
-  return it->second;
-}
-
 at::Tensor input_patches(const at::Tensor& latents) {
   const auto rows = latents.size(3) / 2, cols = latents.size(4) / 2;
   return latents.narrow(3, 0, 2 * rows)

@@ -15,9 +15,6 @@ namespace troupe::model {
 // The pieces of DitNetwork (model/wan/dit.h), for it and its tests. B samples, N tokens, d channels, H heads, D head
 // size, R time rows.
 
-/// The tensor `key` of the batch; throws c10::Error that names it when it is missing.
-const at::Tensor& batch_tensor(const Batch& batch, const char* key);
-
 /// The 2 x 2 patches of latents [B, Cin, F, h, w] as rows [B, F*(h/2)*(w/2), 4 Cin] in the order of frame, row, column;
 /// an odd last row or column is dropped. Channel (c*2 + row)*2 + column of a row is input channel c of that pixel.
 at::Tensor input_patches(const at::Tensor& latents);

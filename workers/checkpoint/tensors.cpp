@@ -1,6 +1,9 @@
 #include "workers/checkpoint/tensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "configs/loader.h"
 
@@ -33,10 +36,30 @@ Result<double> adapter_scale(const CheckpointReader& reader) {
 Result<std::unique_ptr<CheckpointTensors>> CheckpointTensors::open(const std::string& directory, AdapterForm form,
                                                                    WeightSet set) {
   std::unique_ptr<CheckpointTensors> self(new CheckpointTensors);
+  self->directory_ = directory;
   TROUPE_ASSIGN(self->reader_, CheckpointReader::open(directory));
   TROUPE_ASSIGN(self->kind_, self->reader_->kind_of(set));
   TROUPE_TRY(self->list(form));
   return self;
+}
+
+std::optional<std::size_t> CheckpointTensors::index_of(const std::string& name) const {
+  const auto found = std::ranges::lower_bound(tensors_, name, {}, &CheckpointTensor::name);
+  if (found == tensors_.end() || found->name != name) return std::nullopt;
+  return static_cast<std::size_t>(found - tensors_.begin());
+}
+
+Result<std::size_t> CheckpointTensors::find(const std::string& name, const std::vector<std::int64_t>& shape) const {
+  const auto index = index_of(name);
+  if (!index) return misfit(fmt::format("it lacks tensor '{}'", name));
+  const std::vector<std::int64_t>& stored = tensors_[*index].shape;
+  if (stored == shape) return *index;
+  return misfit(fmt::format("tensor '{}' is [{}] where the model has [{}]", name, fmt::join(stored, ", "),
+                            fmt::join(shape, ", ")));
+}
+
+Error CheckpointTensors::misfit(const std::string& why) const {
+  return {Errc::failed_precondition, fmt::format("checkpoint {} does not fit this model: {}", directory_, why)};
 }
 
 Result<void> CheckpointTensors::list(AdapterForm form) {

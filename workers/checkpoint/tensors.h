@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,13 @@ class CheckpointTensors {
   const Manifest& manifest() const { return reader_->manifest(); }
   /// Sorted by name.
   const std::vector<CheckpointTensor>& tensors() const { return tensors_; }
+  /// Where a tensor stands in tensors(); nothing: it does not.
+  std::optional<std::size_t> index_of(const std::string& name) const;
+  /// The same of a tensor that a model has. Errors: failed_precondition, naming the checkpoint and the tensor, where it
+  /// is missing or has another shape.
+  Result<std::size_t> find(const std::string& name, const std::vector<std::int64_t>& shape) const;
+  /// The error of a checkpoint that is not this model's; `why` ends the sentence.
+  Error misfit(const std::string& why) const;
   /// Whether the checkpoint holds adapters at all.
   bool has_adapters() const { return has_adapters_; }
   /// Elements [begin, begin + count) of tensors()[index], row-major.
@@ -58,6 +66,7 @@ class CheckpointTensors {
   Result<LowRankUpdate> read_adapter(const std::string& module) const;
   Result<void> read_place(const Place& place, std::int64_t begin, std::int64_t count, float* out) const;
 
+  std::string directory_;
   std::unique_ptr<CheckpointReader> reader_;
   CheckpointReader::Kind kind_ = CheckpointReader::Kind::master;
   std::vector<CheckpointTensor> tensors_;

@@ -11,13 +11,16 @@
 #include "model/shard/flat_layout.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/encoder_cost.h"
+#include "model/wan/infer/episode_cost.h"
 #include "model/wan/lora.h"
 #include "model/wan/model_cost.h"
 #include "model/wan/unit_memory_cost.h"
+#include "placement/evaluation.h"
+#include "placement/memory_model.h"
 #include "placement/rl_shape.h"
 #include "workers/encoder/encoded_sample.h"
 #include "workers/inference/agent/agent.h"
-#include "workers/learner/imitation/demonstrations.h"
+#include "workers/learner/imitation/demonstration_builder.h"
 #include "workers/rollout/trajectory_layout.h"
 
 namespace troupe::workers {
@@ -47,15 +50,36 @@ Result<std::vector<UnitSpec>> trained_chain(const ModelConfig& config) {
   }
 }
 
+/// Of one version of the weights that act, f32.
+std::int64_t published_bytes(const PolicyNet& policy) {
+  const std::vector<std::string>& acting = policy.acting_units();
+  std::int64_t bytes = 0;
+  for (const UnitSpec& unit : state_units(policy.units())) {
+    if (std::find(acting.begin(), acting.end(), unit.name) != acting.end()) bytes += 4 * count_parameters(unit);
+  }
+  return bytes;
+}
+
 /// Of the networks of a policy.
 ModelCost policy_cost(const PolicyNet& policy) {
   ModelCost cost;
   for (const UnitSpec& unit : policy.units()) {
     cost.units.push_back(unit_cost(unit, /*replicated=*/false, 2.0 * static_cast<double>(count_parameters(unit))));
-    cost.policy_bytes += count_parameters(unit) * 4;
   }
+  cost.policy_bytes = published_bytes(policy);
   return cost;
 }
+
+/// Of the units that have state: a transformer's chain, and its adapters.
+void add_transformer(ModelCost& cost, const std::vector<UnitSpec>& chain, const DitCost& dit) {
+  const std::vector<UnitSpec> units = state_units(chain);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const bool replicated = u >= chain.size();
+    cost.units.push_back(unit_cost(units[u], replicated, replicated ? 0 : dit.units[u].executed_forward_flops));
+  }
+}
+
+std::int64_t element_bytes(const std::string& precision) { return precision == "bf16" ? 2 : 4; }
 
 /// What the units keep and work in, and what a transformer block repeats, at each level of activation_checkpoint.
 void add_levels(ModelCost& cost, const JobConfig& job, const DitCost& dit) {
@@ -83,31 +107,76 @@ void add_levels(ModelCost& cost, const JobConfig& job, const DitCost& dit) {
 /// The policy's units, and demonstrations in the memory of their readers.
 Result<ModelCost> imitation_model_cost(const JobConfig& job, const EnvSpec& env) {
   TROUPE_ASSIGN(const Agent agent, make_agent(job, env));
-  TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
+  TROUPE_ASSIGN(const auto data, Demonstrations::open(job, agent.shape));
   ModelCost cost = policy_cost(*agent.policy);
   cost.sample_bytes = data->layout().bytes;
   cost.activation_bytes_per_sample = cost.sample_bytes + (std::int64_t{64} << 10);
-  cost.decoder_bytes = (std::int64_t{128} << 20) + data->resident_bytes();
+  cost.decoder_bytes =
+      (std::int64_t{128} << 20) + data->resident_bytes() + DemonstrationBuilder::kept_bytes(*data, job);
   return cost;
+}
+
+/// DreamZero's units, what they keep and work in, and the frozen networks that see for them.
+ModelCost dreamzero_cost(const JobConfig& job, const PolicyNet& policy) {
+  const DitCost dit = dit_cost(job.model, job.data.window, gathered_bytes_per_param(job));
+  ModelCost cost;
+  add_transformer(cost, policy.units(), dit);
+  cost.policy_bytes = published_bytes(policy);
+  add_levels(cost, job, dit);
+  cost.encoder_bytes = encoder_cost(job.model, job.data.window, element_bytes(job.precision.encoders)).bytes;
+  return cost;
+}
+
+/// What a process that acts holds beside versions of the weights, and for each row of a call.
+struct ActingBytes {
+  std::int64_t held = 0, row = 0;
+};
+
+/// What is not trained, whole, as a call reads it.
+std::int64_t frozen_bytes(const JobConfig& job, const ModelCost& cost) {
+  std::int64_t parameters = 0;
+  for (const UnitCost& unit : cost.units) parameters += unit.trainable ? 0 : unit.params;
+  return parameters * gathered_bytes_per_param(job);
+}
+
+/// Of DreamZero: the frozen transformer and encoders, one instruction, and an episode for each row.
+ActingBytes dreamzero_acting(const JobConfig& job, const ModelCost& cost) {
+  const EpisodeCost episode = episode_cost(job.model, job.data.window, gathered_bytes_per_param(job));
+  return {.held = frozen_bytes(job, cost) + cost.encoder_bytes + episode.prompt_bytes, .row = episode.bytes};
+}
+
+/// Of simulators, rollout workers and the evaluator. A process that acts holds three versions of the weights: one in
+/// use, the newest, and one on its way; deterministic rollouts as many more as they may be behind (WeightReceiver).
+void add_workers(ModelCost& cost, const JobConfig& job, const ActingBytes& acting) {
+  constexpr std::int64_t kProcess = std::int64_t{128} << 20;  // LibTorch and its heap
+  const RlShape shape = rl_shape(job);
+  const std::int64_t versions = 3 + (job.algorithm.deterministic ? job.rollout.staleness : 0);
+  const std::int64_t rows = std::min(job.rollout.batch_blocks, shape.blocks) * shape.envs;
+  const std::int64_t played = std::min<std::int64_t>(kParallelEpisodes, job.eval.episodes);
+  // simulators hold their environments, rollout workers the slots of their simulators
+  cost.decoder_bytes = kProcess + 2 * shape.blocks * cost.block_bytes;
+  cost.rollout_bytes = cost.decoder_bytes + acting.held + versions * cost.policy_bytes + rows * acting.row;
+  cost.evaluator_bytes = kProcess + acting.held + 3 * cost.policy_bytes +
+                         played * (acting.row + cost.block_bytes / std::max<std::int64_t>(1, shape.envs));
 }
 
 /// The policy's units, and what travels between simulators, rollout workers and learners.
 Result<ModelCost> rl_model_cost(const JobConfig& job, const EnvSpec& env) {
-  TROUPE_ASSIGN(const Agent agent, make_agent(job, env));
+  TROUPE_ASSIGN(const Agent agent, plan_agent(job, env));
   // a reward that cannot be computed is told before anything starts
   TROUPE_TRY(make_reward_rules(job.env.reward, job.algorithm, agent.spec()));
   const TrajectoryLayout item = make_trajectory_layout(job, agent.spec(), *agent.policy);
   const RlShape shape = rl_shape(job);
-  ModelCost cost = policy_cost(*agent.policy);
+  ModelCost cost = learns_dreamzero(job) ? dreamzero_cost(job, *agent.policy) : policy_cost(*agent.policy);
   // What a forward of one row keeps is of the order of the layers' widths; taken as the item's share and the widest
   // units.
   cost.activation_bytes_per_sample =
       item.bytes / std::max<std::int64_t>(1, item.calls * item.rows) + (std::int64_t{64} << 10);
   cost.sample_bytes = item.bytes;
-  cost.block_bytes = make_block_layout(agent.spec(), shape.rows, shape.chunk).bytes;
-  // Simulators hold their environments, rollout workers three versions of the weights and the slots; both LibTorch
-  // and its heap.
-  cost.decoder_bytes = (std::int64_t{128} << 20) + 3 * cost.policy_bytes + 2 * shape.blocks * cost.block_bytes;
+  cost.block_bytes = make_block_layout(agent.spec(), shape.envs, shape.chunk).bytes;
+  add_workers(cost, job, learns_dreamzero(job) ? dreamzero_acting(job, cost) : ActingBytes{});
+  if (job.algorithm.policy_gradient.kl_beta > 0)
+    cost.reference_bytes = cost.policy_bytes + (learns_dreamzero(job) ? frozen_bytes(job, cost) : 0);
   return cost;
 }
 
@@ -116,17 +185,12 @@ Result<ModelCost> rl_model_cost(const JobConfig& job, const EnvSpec& env) {
 Result<ModelCost> model_cost(const JobConfig& job, const EnvSpec& env) {
   if (is_imitation(job)) return imitation_model_cost(job, env);
   if (job.job.kind == JobKind::rl) return rl_model_cost(job, env);
-  const std::int64_t element_bytes = job.precision.param == "bf16" ? 2 : 4;
-  const DitCost dit = dit_cost(job.model, job.data.window, element_bytes);
+  const DitCost dit = dit_cost(job.model, job.data.window, gathered_bytes_per_param(job));
   ModelCost cost;
   TROUPE_ASSIGN(const std::vector<UnitSpec> chain, trained_chain(job.model));
-  const std::vector<UnitSpec> units = state_units(chain);
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    const bool replicated = u >= chain.size();
-    cost.units.push_back(unit_cost(units[u], replicated, replicated ? 0 : dit.units[u].executed_forward_flops));
-  }
+  add_transformer(cost, chain, dit);
   add_levels(cost, job, dit);
-  const EncoderCost encoders = encoder_cost(job.model, job.data.window, job.precision.encoders == "bf16" ? 2 : 4);
+  const EncoderCost encoders = encoder_cost(job.model, job.data.window, element_bytes(job.precision.encoders));
   TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model));
   TROUPE_ASSIGN(const SampleLayout item, item_layout(job));
   cost.sample_bytes = item.bytes;

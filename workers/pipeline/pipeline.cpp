@@ -13,6 +13,7 @@
 #include "workers/checkpoint/checkpoint_ledger.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/agent/agent.h"
+#include "workers/inference/policy/read_spec.h"
 #include "workers/learner/imitation/demonstrations.h"
 #include "workers/learner/imitation/recorded_replay.h"
 #include "workers/learner/sft_task.h"
@@ -20,6 +21,14 @@
 namespace troupe::workers {
 
 namespace {
+
+/// Of DreamZero's frozen networks, as manifests hold it.
+Result<std::string> encoder_hash_of(const JobConfig& job) {
+  TROUPE_ASSIGN(const auto hashes, SftTask::encoder_hashes(job));
+  std::string text;
+  for (const auto& [part, hash] : hashes) text += fmt::format("{}{}={}", text.empty() ? "" : " ", part, hash);
+  return text;
+}
 
 class SftPipeline final : public Pipeline {
  public:
@@ -31,7 +40,7 @@ class SftPipeline final : public Pipeline {
     return job_.eval.every > 0 ? static_cast<std::int64_t>(data_->eval_size(job_.eval.max_samples)) : 0;
   }
   std::vector<UnitSpec> units() const override { return training_units(job_.model); }
-  Result<std::string> encoder_hash() const override;
+  Result<std::string> encoder_hash() const override { return encoder_hash_of(job_); }
   std::vector<CheckpointAttachment> attachments() const override {
     return {{.name = "metadata.json", .bytes = data_->metadata_json()}};
   }
@@ -68,13 +77,6 @@ std::vector<std::string> SftPipeline::warnings() const {
   for (const DatasetProblem& problem : data_->problems())
     all.push_back(fmt::format("left out: {}: {}", problem.code, problem.text));
   return all;
-}
-
-Result<std::string> SftPipeline::encoder_hash() const {
-  TROUPE_ASSIGN(const auto hashes, SftTask::encoder_hashes(job_));
-  std::string text;
-  for (const auto& [part, hash] : hashes) text += fmt::format("{}{}={}", text.empty() ? "" : " ", part, hash);
-  return text;
 }
 
 /// A policy for an environment, whatever teaches it.
@@ -124,8 +126,45 @@ class DemonstratedPipeline final : public AgentPipeline {
   const std::int64_t num_eval_;
 };
 
+/// DreamZero, which goes on from a checkpoint: its own checkpoints hold what describes the policy there.
+class DreamZeroPipeline final : public AgentPipeline {
+ public:
+  DreamZeroPipeline(Agent agent, JobConfig job, std::vector<CheckpointAttachment> statistics)
+      : AgentPipeline(std::move(agent)), job_(std::move(job)), statistics_(std::move(statistics)) {}
+
+  Result<std::string> encoder_hash() const override;
+  std::vector<CheckpointAttachment> attachments() const override {
+    std::vector<CheckpointAttachment> all = AgentPipeline::attachments();
+    all.insert(all.end(), statistics_.begin(), statistics_.end());
+    return all;
+  }
+
+ private:
+  const JobConfig job_;
+  const std::vector<CheckpointAttachment> statistics_;
+};
+
+/// Errors: failed_precondition where they are not those of the checkpoint.
+Result<std::string> DreamZeroPipeline::encoder_hash() const {
+  TROUPE_ASSIGN(const std::string here, encoder_hash_of(job_));
+  TROUPE_ASSIGN(const Manifest before, read_manifest(job_.model.init.path));
+  if (here == before.encoder_hash) return here;
+  return Error{
+      Errc::failed_precondition,
+      fmt::format("model.init: the frozen networks ({}) are not those that checkpoint {} was trained with ({}); "
+                  "write model.init.text_encoder, image_encoder and vae, precision.encoders and, where a "
+                  "network has no file, job.seed as its job does",
+                  here, job_.model.init.path, before.encoder_hash)};
+}
+
+Result<std::shared_ptr<const Pipeline>> dreamzero_pipeline(Agent agent, const JobConfig& job) {
+  TROUPE_ASSIGN(auto statistics, read_statistics_files(job.model.init.path));
+  return std::shared_ptr<const Pipeline>(
+      std::make_shared<DreamZeroPipeline>(std::move(agent), job, std::move(statistics)));
+}
+
 Result<std::shared_ptr<const Pipeline>> imitation_pipeline(Agent agent, const JobConfig& job) {
-  TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
+  TROUPE_ASSIGN(const auto data, Demonstrations::open(job, agent.shape));
   const std::int64_t num_eval = job.eval.every > 0 ? data->eval_size(job.eval.max_samples) : 0;
   return std::shared_ptr<const Pipeline>(
       std::make_shared<DemonstratedPipeline>(std::move(agent), data->fingerprint(), data->roots(), num_eval));
@@ -164,7 +203,8 @@ Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job, cons
                       agent.spec().id));
     }
     if (is_imitation(job)) return imitation_pipeline(std::move(agent), job);
-    if (job.algorithm.demonstration_share > 0) return replaying_pipeline(std::move(agent), job);
+    if (learns_dreamzero(job)) return dreamzero_pipeline(std::move(agent), job);
+    if (replays_demonstrations(job)) return replaying_pipeline(std::move(agent), job);
     return std::shared_ptr<const Pipeline>(std::make_shared<AgentPipeline>(std::move(agent)));
   }
   TROUPE_ASSIGN(auto data, open_mixture(job));

@@ -6,6 +6,7 @@
 
 #include <variant>
 
+#include "model/wan/infer/action_density.h"
 #include "model/wan/infer/euler.h"
 #include "model/wan/infer/step_skip.h"
 #include "model/wan/layers.h"
@@ -13,23 +14,26 @@
 namespace troupe::model {
 namespace {
 
-/// One tensor on its way through the noise levels.
+/// Denoises one tensor by the sampler of the options.
 class Sampler {
  public:
-  /// `plan` null: Euler.
+  /// Euler's method where `plan` is null.
   Sampler(const NoiseLevels& levels, const std::shared_ptr<const UniPcPlan>& plan, at::Tensor sample)
-      : way_(plan ? Way(UniPcSampler(plan, std::move(sample))) : Way(EulerSampler(levels, std::move(sample)))) {}
+      : method_(plan ? Method(UniPcSampler(plan, std::move(sample)))
+                     : Method(EulerSampler(levels, std::move(sample)))) {}
 
   const at::Tensor& sample() const {
-    return std::visit([](const auto& way) -> const at::Tensor& { return way.sample(); }, way_);
+    return std::visit([](const auto& method) -> const at::Tensor& { return method.sample(); }, method_);
   }
   void advance(const at::Tensor& velocity) {
-    std::visit([&](auto& way) { way.advance(velocity); }, way_);
+    std::visit([&](auto& method) { method.advance(velocity); }, method_);
   }
+  /// Of Euler's method alone.
+  void advance_to(at::Tensor next) { std::get<EulerSampler>(method_).advance_to(std::move(next)); }
 
  private:
-  using Way = std::variant<UniPcSampler, EulerSampler>;
-  Way way_;
+  using Method = std::variant<UniPcSampler, EulerSampler>;
+  Method method_;
 };
 
 /// A request on its way from noise to sample.
@@ -39,7 +43,20 @@ struct Run {
   at::Tensor states;
   at::Tensor v_video, v_action;  ///< of the last evaluated step
   std::vector<bool> evaluated;
+  std::optional<ActionTransition> transition = std::nullopt;
 };
+
+/// Takes the step of `run` in which the actions are drawn.
+void draw(Run& run, const ActionDraw& how, const NoiseLevels& levels) {
+  TORCH_CHECK(run.evaluated.back(), "step ", how.step, " draws actions and is skipped");
+  const auto x = run.actions.sample();
+  const auto steps = at::full({x.size(0)}, how.step, at::TensorOptions().dtype(at::kLong));
+  const auto moments = action_moments(x, run.v_action, levels, steps, how.noise_level);
+  const auto next = moments.mean + how.noise.to(x.options()) * moments.std;
+  run.transition = ActionTransition{how.step, run.video.sample(), x, next,
+                                    flow_step_logp(next, moments.mean, moments.std, /*safe=*/false)};
+  run.actions.advance_to(next);
+}
 
 at::Tensor guided(const at::Tensor& v_by_branch, double cfg_scale) {
   auto cond = v_by_branch.select(1, 0);
@@ -105,6 +122,8 @@ std::vector<Denoised> Denoiser::run(DitInference& dit, std::span<const DenoiseRe
                     {},
                     {},
                     {}});
+    TORCH_CHECK(!request.draw || options_.sampler == DenoiseSampler::euler,
+                "actions are drawn by Euler's method alone");
   }
   for (std::int64_t step = 0; step < options_.steps; ++step) {
     std::vector<std::size_t> indices;
@@ -126,14 +145,20 @@ std::vector<Denoised> Denoiser::run(DitInference& dit, std::span<const DenoiseRe
     }
     std::size_t next = 0;
     for (std::size_t i = 0; i < runs.size(); ++i) {
+      // before the video moves: a transition holds the video that the velocity was computed from
+      if (const auto& how = requests[i].draw; how && how->step == step)
+        draw(runs[i], *how, action_levels_);
+      else
+        runs[i].actions.advance(runs[i].v_action);
       runs[i].video.advance(runs[i].v_video);
-      runs[i].actions.advance(runs[i].v_action);
       const auto* seen = runs[i].evaluated.back() ? &velocities[next++] : nullptr;
       if (observer) observer({i, step, seen, runs[i].video.sample(), runs[i].actions.sample()});
     }
   }
   std::vector<Denoised> out;
-  for (auto& run : runs) out.push_back({run.video.sample(), run.actions.sample(), std::move(run.evaluated)});
+  for (auto& run : runs) {
+    out.push_back({run.video.sample(), run.actions.sample(), std::move(run.evaluated), std::move(run.transition)});
+  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,25 @@ namespace troupe::model {
 /// numbers, as in the reference.
 at::Tensor seeded_noise(std::uint64_t seed, at::IntArrayRef shape);
 
+/// One step of a run in which the actions are drawn from a normal distribution (Flow-SDE, model/policy/flow_step.h),
+/// for a policy that learns from its log-probabilities. All other steps, and the video in every step, follow the flow.
+struct ActionDraw {
+  std::int64_t step = 0;
+  /// standard normal f32 [B, napb, D]
+  at::Tensor noise;
+  /// a of flow_weights; 0: an Euler step
+  double noise_level = 0;
+};
+
+/// A drawn step, from which a learner computes its log-probability again (action_density.h).
+struct ActionTransition {
+  std::int64_t step = 0;
+  /// f32: video [B, Cz, nfpb, h, w] and actions [B, napb, D] before the step, and the drawn actions
+  at::Tensor video, actions, next;
+  /// f32 [B, napb, D], of every element of `next`
+  at::Tensor logp;
+};
+
 /// One episode's part of a call.
 struct DenoiseRequest {
   DitEpisode* episode = nullptr;
@@ -29,6 +49,8 @@ struct DenoiseRequest {
   at::Tensor action_noise;
   /// [B, nspb, state dimensions], normalised and padded; cast to the network's dtype
   at::Tensor states;
+  /// with DenoiseSampler::euler alone
+  std::optional<ActionDraw> draw = std::nullopt;
 };
 
 struct Denoised {
@@ -38,6 +60,8 @@ struct Denoised {
   at::Tensor actions;
   /// per step: the network ran for this episode
   std::vector<bool> evaluated;
+  /// of DenoiseRequest::draw
+  std::optional<ActionTransition> transition = std::nullopt;
 };
 
 /// What one step did to one request, for tests and diagnosis.
@@ -60,7 +84,8 @@ class Denoiser {
   /// `options` must pass check_options.
   explicit Denoiser(const InferOptions& options);
 
-  /// Errors: throws c10::Error for shapes that do not fit.
+  /// Errors: throws c10::Error for shapes that do not fit, and for a draw with another sampler than Euler or in a step
+  /// that is skipped.
   std::vector<Denoised> run(DitInference& dit, std::span<const DenoiseRequest> requests,
                             const DenoiseObserver& observer = {}) const;
 

@@ -5,6 +5,7 @@
 
 #include "kernels/modulated_norm.h"
 #include "model/wan/dit_parts.h"
+#include "model/wan/infer/episode_cost.h"
 #include "model/wan/layers.h"
 
 namespace troupe::model {
@@ -92,14 +93,9 @@ std::unique_ptr<DitEpisode> DitInference::begin(const EpisodeContext& context) c
                 "first_frame ", first_frame.sizes(), " does not fit ", samples, " samples of latents ", context.height,
                 " x ", context.width);
   }
-  KvCacheShape shape;
-  shape.layers = config_.dit.num_layers;
+  KvCacheShape shape = window_cache(config_, max_blocks_, actions_per_block_, fs);
   shape.samples = samples;
   shape.branches = static_cast<std::int64_t>(context.text.size());
-  shape.tokens =
-      (1 + max_blocks_ * config_.latent_frames_per_block) * fs + actions_per_block_ + config_.states_per_block;
-  shape.heads = config_.dit.num_heads;
-  shape.head_dim = config_.dit.dim / config_.dit.num_heads;
   return std::make_unique<DitEpisode>(KvCache(shape, options()), context.text,
                                       make_image_keys(config_.dit, params_, context.clip.to(options())), first_frame);
 }

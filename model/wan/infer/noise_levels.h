@@ -5,11 +5,11 @@
 
 namespace troupe::model {
 
-/// Noise levels of a denoising run: `steps` + 1 sigmas from noisy to clean, and the timestep that the network is told
+/// Noise levels of a denoising run: `steps` + 1 sigmas from noisy to clean, and the timestep that the network is given
 /// at each step.
 struct NoiseLevels {
   std::vector<float> sigmas;
-  /// trunc(1000 * sigma): what the network is told
+  /// trunc(1000 * sigma)
   std::vector<std::int64_t> timesteps;
 
   std::int64_t steps() const { return static_cast<std::int64_t>(timesteps.size()); }

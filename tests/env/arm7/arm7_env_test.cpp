@@ -205,8 +205,19 @@ TEST_P(Arm7EnvProfileTest, TheSameActionsGiveTheSameBits) {
   EXPECT_EQ(a.bits(), b.bits());
 }
 
-INSTANTIATE_TEST_SUITE_P(Profiles, Arm7EnvProfileTest, ::testing::Values("state", "pixel", "libero", "droid"),
+INSTANTIATE_TEST_SUITE_P(Profiles, Arm7EnvProfileTest,
+                         ::testing::Values("state", "pixel", "views", "frames", "libero", "droid"),
                          [](const auto& instance) { return std::string(instance.param); });
+
+TEST(Arm7EnvTest, TheViewsProfileHoldsTheStateInTwoParts) {
+  SoloArm7 state("reach", 2), views("reach", 2, {.profile = "views"});
+  const auto action = random_actions(state.spec().action, 1, 8, 0);
+  for (auto* env : {&state, &views}) env->step(action).value();
+  std::vector<float> parts = views.floats(views.field_of("proprio"));
+  const auto task = views.floats(views.field_of("task"));
+  parts.insert(parts.end(), task.begin(), task.end());
+  EXPECT_EQ(parts, state.floats(state.field_of("state")));
+}
 
 TEST(Arm7EnvTest, TheGripperPositionIsOneWhenClosed) {
   SoloArm7 env("lift", 2, {.profile = "droid"});

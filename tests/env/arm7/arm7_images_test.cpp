@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "env/arm7/arm7_cameras.h"
+#include "image/image_chain.h"
 #include "tests/env/arm7/solo_arm7.h"
 
 namespace troupe::env {
@@ -110,6 +112,43 @@ TEST(Arm7ImageTest, RenderShowsWhatTheObservationShows) {
   std::vector<std::uint8_t> rgb(3 * 84 * 84);
   env.env().render("front", {84, 84, rgb}).value();
   EXPECT_EQ(std::vector<float>(rgb.begin(), rgb.end()), env.floats(env.field_of("rgb.front")));
+}
+
+EnvOptions views(const std::string& supersample) {
+  return {.profile = "views", .options = {{"supersample", supersample}}};
+}
+
+/// What the loader of demonstrations makes of a recorded picture of `side` pixels, for a policy that sees 64.
+std::vector<float> resized_recording(SoloArm7& env, const std::string& camera, std::int64_t side) {
+  std::vector<std::uint8_t> recorded(static_cast<std::size_t>(3 * side * side)), small(3 * 64 * 64);
+  env.env().render(camera, {side, side, recorded}).value();
+  auto chain = ImageChain::make({.height = 64, .width = 64, .crop = 1}, "single", 1).value();
+  chain.run_view(0, Rgb8View{recorded.data(), side, side, 3 * side}, {.height = side, .width = side}, small).value();
+  return {small.begin(), small.end()};
+}
+
+TEST(Arm7ImageTest, SupersampledPicturesAreThoseOfRecordingsAndPlainOnesAreNot) {
+  SoloArm7 plain("reach", 3, {.profile = "views"}), twice("reach", 3, views("2")), four("reach", 3, views("4"));
+  for (const std::string camera : {"front", "side"}) {
+    const std::size_t field = plain.field_of("rgb." + camera);
+    EXPECT_EQ(twice.floats(field), resized_recording(plain, camera, 128)) << camera;
+    EXPECT_EQ(four.floats(field), resized_recording(plain, camera, 256)) << camera;
+    EXPECT_NE(plain.floats(field), twice.floats(field)) << camera;
+    EXPECT_NE(four.floats(field), twice.floats(field)) << camera;
+  }
+}
+
+TEST(Arm7ImageTest, SupersamplingOnceIsNoSupersampling) {
+  SoloArm7 plain("reach", 3, {.profile = "views"}), once("reach", 3, views("1"));
+  EXPECT_EQ(plain.observed(), once.observed());
+}
+
+TEST(Arm7ImageTest, SupersamplingLeavesDepthAndLabelsAsTheyAre) {
+  SoloArm7 plain("lift", 3, with_labels("pixel"));
+  SoloArm7 twice("lift", 3, {.profile = "pixel", .options = {{"seg", "true"}, {"supersample", "2"}}});
+  const auto one = plain.observed(), other = twice.observed();
+  for (std::size_t i = 0; i < one.size(); ++i)
+    EXPECT_EQ(one[i] == other[i], i != plain.field_of("rgb.front")) << plain.spec().observation[i].name;
 }
 
 TEST(Arm7ImageTest, EveryCameraOfTheSpecDraws) {

@@ -64,6 +64,27 @@ TEST(Arm7ProfileTest, PixelHasOneViewWithDepthAndProprioception) {
   EXPECT_TRUE(spec.observes_on_demand);
 }
 
+TEST(Arm7ProfileTest, ViewsHideTheTasksPartFromThePolicy) {
+  const EnvSpec spec = spec_of(Arm7Task::reach, {.profile = "views"});
+  expect_fields(spec, {{"proprio", {25}}, {"rgb.front", {64, 64, 3}}, {"rgb.side", {64, 64, 3}}, {"task", {6}}});
+  for (const EnvField& field : spec.observation)
+    EXPECT_EQ(field.reader, field.name == "task" ? EnvReader::critic : EnvReader::policy) << field.name;
+  EXPECT_EQ(spec_of(Arm7Task::reach, {.profile = "views", .options = {{"image_size", "32"}}}).observation[2].shape,
+            (Shape{32, 32, 3}));
+  EXPECT_TRUE(check_env_spec(spec));
+}
+
+TEST(Arm7ProfileTest, FramesAreWhatRecordingsHoldOfACamera) {
+  expect_fields(spec_of(Arm7Task::reach, {.profile = "frames"}), {{"rgb.front", {64, 64, 3}}, {"state", {31}}});
+  expect_fields(
+      spec_of(Arm7Task::reach,
+              {.profile = "frames", .options = {{"image_size", "128"}, {"instruction", "true"}, {"seg", "true"}}}),
+      {{"instruction", {kArm7InstructionBytes}},
+       {"rgb.front", {128, 128, 3}},
+       {"seg.front", {128, 128}},
+       {"state", {31}}});
+}
+
 TEST(Arm7ProfileTest, LiberoHasTwoViewsAndMovesTheTool) {
   const EnvSpec spec = spec_of(Arm7Task::lift, {.profile = "libero"});
   expect_fields(spec, {{"proprio", {8}}, {"rgb.front", {256, 256, 3}}, {"rgb.wrist", {256, 256, 3}}});
@@ -89,6 +110,15 @@ TEST(Arm7ProfileTest, LabelsAndTheImagesSizeAreOptions) {
       {{"depth.front", {128, 128}}, {"proprio", {25}}, {"rgb.front", {128, 128, 3}}, {"seg.front", {128, 128}}});
 }
 
+TEST(Arm7ProfileTest, SupersamplingLeavesSizesAndTheTaskAsTheyAre) {
+  const EnvOptions options{.profile = "views", .options = {{"supersample", "2"}}};
+  EXPECT_EQ(make_arm7_profile("arm7/x-v1", Arm7Task::reach, options).value().supersample, 2);
+  EXPECT_EQ(make_arm7_profile("arm7/x-v1", Arm7Task::reach, {.profile = "views"}).value().supersample, 1);
+  expect_fields(spec_of(Arm7Task::reach, options),
+                {{"proprio", {25}}, {"rgb.front", {64, 64, 3}}, {"rgb.side", {64, 64, 3}}, {"task", {6}}});
+  EXPECT_TRUE(changes_observation("supersample"));
+}
+
 TEST(Arm7ProfileTest, SparseEpisodesEndOnSuccess) {
   const auto profile = make_arm7_profile("arm7/x-v1", Arm7Task::lift, {.options = {{"sparse", "true"}}}).value();
   EXPECT_TRUE(profile.is_sparse);
@@ -109,7 +139,10 @@ TEST(Arm7ProfileTest, OptionsThatMakeNoSenseAreRefused) {
   expect_refused({.options = {{"seg", "true"}}}, "env.profile is state");
   expect_refused({.profile = "pixel", .options = {{"image_size", "84x"}}}, "image_size is '84x'");
   expect_refused({.profile = "pixel", .options = {{"image_size", "4"}}}, "wants 8 to 1024");
-  expect_refused({.profile = "droid", .options = {{"image_size", "64"}}}, "for the profiles pixel and libero");
+  expect_refused({.profile = "droid", .options = {{"image_size", "64"}}},
+                 "for the profiles pixel, views, frames and libero");
+  expect_refused({.profile = "views", .options = {{"supersample", "3"}}}, "supersample is '3', wants 1, 2 or 4");
+  expect_refused({.options = {{"supersample", "2"}}}, "env.profile is state");
 }
 
 }  // namespace

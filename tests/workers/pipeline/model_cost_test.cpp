@@ -5,16 +5,22 @@
 
 #include "comm/collective/collective.h"
 #include "configs/loader.h"
+#include "env/registry/registry.h"
 #include "model/shard/engine.h"
 #include "model/wan/dit.h"
+#include "model/wan/infer/episode_cost.h"
 #include "placement/memory_model.h"
 #include "placement/planner.h"
 #include "placement/pretend.h"
+#include "placement/rl_shape.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/writer.h"
+#include "workers/inference/agent/agent.h"
 #include "workers/learner/engine_options.h"
+#include "workers/learner/rl/rl_trainer.h"
 #include "workers/learner/sft_task.h"
+#include "workers/pipeline/learning_work.h"
 #include "workers/pipeline/planned_step.h"
 
 namespace troupe::workers {
@@ -162,6 +168,108 @@ TEST(PlanOfAJobTest, ATargetThatIsNoLinearIsAnError) {
   const auto cost = model_cost(job, {});
   EXPECT_EQ(cost.error().code(), Errc::invalid_argument);
   EXPECT_THAT(cost.error().message(), HasSubstr("no_such_linear"));
+}
+
+TEST(ModelCostTest, DreamzeroThatLearnsIsPlannedByItsOwnUnits) {
+  const LoadOutcome loaded = load_job("recipes/rl_dreamzero_tiny_arm7.yaml", {"model.init.path=nowhere"});
+  ASSERT_TRUE(loaded.config) << loaded.errors.front();
+  const JobConfig& job = loaded.config->job;
+  const ModelCost cost = model_cost(job, env_spec_of(job.env).value()).value();
+  EXPECT_EQ(cost.blocks, job.model.dit.num_layers);
+  EXPECT_GT(cost.encoder_bytes, 0);
+  std::int64_t parameters = 0;
+  for (const UnitCost& unit : cost.units) parameters += unit.params;
+  EXPECT_EQ(cost.policy_bytes, 4 * parameters);
+  EXPECT_EQ(cost.reference_bytes, 0);
+  // an item holds the frames of every call: 128 x 128 pixels
+  EXPECT_GT(cost.sample_bytes, rl_shape(job).envs * 8 * 128 * 128 * 3);
+}
+
+/// The tiny DreamZero that learns, and what it is planned to hold.
+struct DreamzeroCostTest : ::testing::Test {
+  static JobConfig job_of(std::vector<std::string> overrides) {
+    overrides.emplace_back("model.init.path=nowhere");
+    const LoadOutcome loaded = load_job("recipes/rl_dreamzero_tiny_arm7.yaml", overrides);
+    EXPECT_TRUE(loaded.config) << (loaded.errors.empty() ? "" : loaded.errors.front());
+    return loaded.config ? loaded.config->job : JobConfig{};
+  }
+  static ModelCost cost_with(const std::vector<std::string>& overrides) {
+    const JobConfig job = job_of(overrides);
+    return model_cost(job, env_spec_of(job.env).value()).value();
+  }
+  static std::int64_t frozen(const ModelCost& cost) {
+    std::int64_t sum = 0;
+    for (const UnitCost& unit : cost.units) sum += unit.trainable ? 0 : unit.params;
+    return sum;
+  }
+};
+
+TEST_F(DreamzeroCostTest, AdaptersArePublishedAloneOnOneFrozenTransformer) {
+  const ModelCost full = cost_with({}), lora = cost_with(kLora);
+  ASSERT_TRUE(lora.units.back().replicated);
+  EXPECT_EQ(lora.policy_bytes, 4 * lora.units.back().params);
+  EXPECT_GT(frozen(lora), 0);
+  EXPECT_EQ(full.rollout_bytes - lora.rollout_bytes, 3 * (full.policy_bytes - lora.policy_bytes) - 4 * frozen(lora));
+  EXPECT_EQ(full.evaluator_bytes - lora.evaluator_bytes, full.rollout_bytes - lora.rollout_bytes);
+  const ModelCost bf16 = cost_with({kLora.front(), "precision.param=bf16"});
+  EXPECT_GT(lora.rollout_bytes - bf16.rollout_bytes, 2 * frozen(lora)) << "and the caches";
+  EXPECT_EQ(bf16.policy_bytes, lora.policy_bytes) << "masters travel";
+}
+
+TEST_F(DreamzeroCostTest, SimulatorsHoldNoModel) {
+  const ModelCost one = cost_with({}), wide = cost_with({"model.dit.dim=384", "model.text_encoder.dim_ff=4096"});
+  EXPECT_EQ(one.decoder_bytes, wide.decoder_bytes);
+  EXPECT_LT(one.rollout_bytes, wide.rollout_bytes);
+  EXPECT_GT(one.rollout_bytes, one.decoder_bytes + one.encoder_bytes + 3 * one.policy_bytes);
+}
+
+TEST_F(DreamzeroCostTest, EveryRowOfACallHasAnEpisode) {
+  const JobConfig job = job_of({});
+  const std::int64_t row = episode_cost(job.model, job.data.window, 4).bytes, envs = rl_shape(job).envs;
+  EXPECT_GT(row, 0);
+  EXPECT_EQ(cost_with({"rollout.batch_blocks=3"}).rollout_bytes - cost_with({}).rollout_bytes, 2 * envs * row);
+}
+
+TEST_F(DreamzeroCostTest, ItsWorkGrowsWithStepsPassesAndWhatIsTrained) {
+  Plan plan;
+  for (const char* role : {"learner", "rollout"})
+    plan.actors.push_back({.name = std::string(role) + "/0", .role = role, .isolation = "process"});
+  const auto work = [&](const std::vector<std::string>& overrides) { return learning_work(job_of(overrides), plan); };
+  const LearningWork base = work({}), slow = work({"policy.flow.denoise_steps=8"}), lora = work(kLora);
+  EXPECT_GT(base.acting, 0);
+  EXPECT_GT(slow.acting, 1.5 * base.acting);
+  EXPECT_EQ(slow.learning, base.learning);
+  EXPECT_EQ(lora.acting, base.acting);
+  EXPECT_LT(lora.learning, base.learning) << "no gradients of frozen weights";
+  EXPECT_GT(work({"algorithm.policy_gradient.update_epochs=2"}).learning, 1.9 * base.learning);
+  EXPECT_GT(work({"algorithm.policy_gradient.kl_beta=0.1"}).learning, base.learning);
+  EXPECT_THAT(work_line(job_of({"policy.flow.denoise_steps=64"}), plan), HasSubstr("the bottleneck is acting"));
+}
+
+TEST_F(DreamzeroCostTest, TheReferencePolicyIsWholeAtEveryLearner) {
+  const std::string kl = "algorithm.policy_gradient.kl_beta=0.01";
+  EXPECT_EQ(cost_with({kl}).reference_bytes, cost_with({}).policy_bytes);
+  const ModelCost lora = cost_with({kLora.front(), kl});
+  EXPECT_EQ(lora.reference_bytes, lora.policy_bytes + 4 * frozen(lora));
+}
+
+TEST_F(DreamzeroCostTest, PlannedAdaptersAreWhatTheEngineAllocates) {
+  for (const char* param : {"fp32", "bf16"}) {
+    const JobConfig job = job_of({kLora.front(), std::string("precision.param=") + param});
+    const EnvSpec env = env_spec_of(job.env).value();
+    const Agent agent = plan_agent(job, env).value();
+    const ModelCost cost = model_cost(job, env).value();
+    for (const int world : {1, 2}) {
+      const MemoryTable planned = learner_memory(job, cost, world, 0);
+      const auto group = make_thread_group(world, std::chrono::seconds(10));
+      const auto collective = join_thread_group(group, 0);
+      Engine engine(agent.policy->objective("policy"), rl_engine_options(job, *agent.policy));
+      engine.attach(*collective).value();
+      EXPECT_EQ(engine.bytes().at("shards"), planned.shard_bytes) << param << " on " << world;
+      EXPECT_EQ(engine.bytes().at("slots"), planned.param_slot_bytes) << param << " on " << world;
+      EXPECT_EQ(engine.bytes().at("gradients"), planned.grad_slot_bytes) << param << " on " << world;
+    }
+  }
 }
 
 }  // namespace

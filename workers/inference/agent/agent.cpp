@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "workers/inference/dreamzero/dreamzero_agent.h"
 #include "workers/rollout/policy_shape_of.h"
 
 namespace troupe::workers {
 
 namespace {
 
-/// What knows one agent an environment alone.
+/// Refuses imitation and algorithms that support only one agent per environment.
 Result<void> check_agents(const JobConfig& job, const EnvSpec& env) {
   if (env.agents == 1) return {};
   const auto refuse = [&](const std::string& what) {
@@ -23,21 +24,41 @@ Result<void> check_agents(const JobConfig& job, const EnvSpec& env) {
       compares ? "compares environments, not their agents" : "keeps transitions of one agent an environment"));
 }
 
+Result<Agent> without_policy(const JobConfig& job, EnvSpec env) {
+  TROUPE_TRY(check_agents(job, env));
+  Agent agent{.env = std::move(env), .shape = {}, .policy = {}};
+  auto shape = policy_shape_of(agent.env, job.env, job.policy);
+  if (!shape) return shape.error().with("env.id");
+  agent.shape = std::move(*shape);
+  return agent;
+}
+
 }  // namespace
 
 Result<Agent> make_agent(const JobConfig& job, EnvSpec env) {
-  TROUPE_TRY(check_agents(job, env));
-  Agent agent{.env = std::move(env), .shape = {}, .policy = {}};
-  auto shape = policy_shape_of(agent.env, job.env);
-  if (!shape) return shape.error().with("env.id");
-  agent.shape = std::move(*shape);
-  TROUPE_ASSIGN(agent.policy, make_policy_net(job.policy, job.algorithm, agent.shape));
-  return agent;
+  return make_agent(job, std::move(env), job.model.init.path);
 }
 
 Result<Agent> make_agent(const JobConfig& job) {
   TROUPE_ASSIGN(EnvSpec env, env_spec_of(job.env));
   return make_agent(job, std::move(env));
+}
+
+Result<Agent> make_agent(const JobConfig& job, EnvSpec env, const std::string& checkpoint) {
+  TROUPE_ASSIGN(Agent agent, without_policy(job, std::move(env)));
+  if (learns_dreamzero(job)) {
+    TROUPE_ASSIGN(agent.policy, make_dreamzero_policy(job, checkpoint, agent.env, agent.shape));
+  } else {
+    TROUPE_ASSIGN(agent.policy, make_policy_net(job.policy, job.algorithm, agent.shape));
+  }
+  return agent;
+}
+
+Result<Agent> plan_agent(const JobConfig& job, EnvSpec env) {
+  if (!learns_dreamzero(job)) return make_agent(job, std::move(env));
+  TROUPE_ASSIGN(Agent agent, without_policy(job, std::move(env)));
+  TROUPE_ASSIGN(agent.policy, plan_dreamzero_policy(job, agent.shape));
+  return agent;
 }
 
 std::string fingerprint_of(const EnvSpec& spec) {

@@ -24,7 +24,7 @@ Json environment_of(const LoadedAgent& loaded) {
           {"profile", env.profile},
           {"options", env.options},
           {"chunk", env.chunk},
-          {"exec_steps", env.exec_steps == 0 ? env.chunk : env.exec_steps},
+          {"exec_steps", env.executed()},
           {"control_hz", spec.control_hz},
           {"max_steps", spec.max_steps}};
 }
@@ -90,7 +90,12 @@ Json policy_of(const LoadedAgent& loaded) {
                {"distribution", distribution_of(loaded)},
                {"hidden", policy.hidden},
                {"activation", enum_name(policy.activation)}};
-  if (policy.kind == PolicyKind::cnn) json["cnn_channels"] = policy.cnn_channels;
+  if (policy.actor_vision() != Vision::none) {
+    json["vision"] = enum_name(policy.actor_vision());
+    json["cnn_channels"] = policy.cnn_channels;
+  }
+  if (policy.reads_text())
+    json["text"] = {{"kind", enum_name(policy.text)}, {"vocab", policy.text_vocab}, {"width", policy.text_width}};
   if (policy.memory != PolicyMemory::none)
     json["memory"] = {{"kind", enum_name(policy.memory)}, {"width", policy.memory_width}};
   if (is_off_policy(loaded.job)) json["log_std"] = {policy.log_std_min, policy.log_std_max};

@@ -43,7 +43,7 @@ PolicyInfo make_info(const LoadedAgent& loaded, const ObservationParts& parts, c
     info.image_width = shape.images.front().width;
   }
   info.frames_per_call = {1};
-  info.takes_prompt = false;
+  info.takes_prompt = !shape.texts.empty();
   return info;
 }
 
@@ -117,6 +117,11 @@ Result<std::unique_ptr<AgentPolicy>> AgentPolicy::make(LoadedAgent loaded, const
     return refuse(fmt::format("{} observes the image '{}' with {} channels; a server takes three", loaded.job.env.id,
                               image.name, image.channels));
   }
+  const auto& texts = loaded.agent.shape.texts;
+  if (texts.size() > 1) {
+    return refuse(fmt::format("{} tells its policy '{}' and {} more texts; a request to a server brings one",
+                              loaded.job.env.id, texts.front().name, texts.size() - 1));
+  }
   return std::unique_ptr<AgentPolicy>(new AgentPolicy(std::move(loaded), name));
 }
 
@@ -156,6 +161,14 @@ Result<AgentPolicy::Row> AgentPolicy::read(const Observation& observation) const
                   image.is_depth ? read_depth(image, found->second) : read_image(image, found->second));
     row.images.push_back(std::move(pixels));
   }
+  for (const PolicyShape::Text& text : loaded_.agent.shape.texts) {
+    row.text = observation.prompt;
+    if (static_cast<std::int64_t>(row.text.size()) > text.bytes) {
+      return refuse(fmt::format("the instruction has {} bytes; the policy's '{}' has room for {}", row.text.size(),
+                                text.name, text.bytes));
+    }
+    row.text.resize(static_cast<std::size_t>(text.bytes));
+  }
   return row;
 }
 
@@ -181,6 +194,12 @@ at::Tensor AgentPolicy::answer(const std::vector<Row>& rows) {
     std::vector<at::Tensor> images;
     for (const Row& row : rows) images.push_back(row.images[i]);
     request.observation[rl_keys::kImagePrefix + loaded_.agent.shape.images[i].name] = at::stack(images);
+  }
+  for (const PolicyShape::Text& text : loaded_.agent.shape.texts) {
+    at::Tensor told = at::empty({count, text.bytes}, at::kByte);
+    auto* to = told.mutable_data_ptr<std::uint8_t>();
+    for (const Row& row : rows) to = std::copy(row.text.begin(), row.text.end(), to);
+    request.observation[rl_keys::kTextPrefix + text.name] = told;
   }
   for (const MemoryField& memory : loaded_.agent.policy->memory()) {
     std::vector<at::Tensor> remembered;

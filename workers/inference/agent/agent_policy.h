@@ -15,12 +15,12 @@ namespace troupe::workers {
 /// observation's frames, state its vectors by field name, the action is one vector "action" [A] and a chunk has
 /// env.chunk rows; of discrete actions the index. Deterministic: mean, most likely action or ODE, with the statistics
 /// of the checkpoint, clipped to the environment's bounds. What a policy with a memory remembers is kept by episode,
-/// one step a call; the instruction is not read. Depth is taken as f32 [H,W] or [H,W,1] metres in the size that the
-/// policy was trained with.
+/// one step a call. The prompt is the text that a policy with policy.text is told, else it is not read. Depth is taken
+/// as f32 [H,W] or [H,W,1] metres in the size that the policy was trained with.
 class AgentPolicy final : public Policy {
  public:
   /// `name` is for logs and health. Errors: invalid_argument for a u8 frame without three channels, which no protocol
-  /// carries.
+  /// carries, and for a policy that is told several texts, as a request brings one.
   static Result<std::unique_ptr<AgentPolicy>> make(LoadedAgent loaded, const std::string& name);
 
   const PolicyInfo& info() const override { return info_; }
@@ -36,6 +36,8 @@ class AgentPolicy final : public Policy {
     std::vector<float> state;
     /// u8 [H,W,3] or, of depth, f32 [H,W,1] (metres) each.
     std::vector<at::Tensor> images;
+    /// As its field holds it; empty where the policy reads no text.
+    std::string text;
   };
   AgentPolicy(LoadedAgent loaded, const std::string& name);
   Result<Row> read(const Observation& observation) const;

@@ -89,13 +89,16 @@ Json played_json(const EnvSpec& spec, const PlayedEpisodes& played) {
     if (const auto video = played.videos.find(e.seed); video != played.videos.end()) json["video"] = video->second;
     episodes.push_back(std::move(json));
   }
-  return {{"checkpoint",
-           {{"folder", played.checkpoint}, {"digest", played.digest}, {"job", played.job}, {"step", played.step}}},
-          {"profile", played.profile},
-          {"chunk", played.chunk},
-          {"exec_steps", played.exec_steps},
-          {"results", results_json(spec, played)},
-          {"episodes", std::move(episodes)}};
+  Json json = {{"checkpoint",
+                {{"folder", played.checkpoint}, {"digest", played.digest}, {"job", played.job}, {"step", played.step}}},
+               {"profile", played.profile},
+               {"chunk", played.chunk},
+               {"exec_steps", played.exec_steps}};
+  for (const auto& [name, value] : played.options)
+    std::visit([&, &name = name](const auto& typed) { json["options"][name] = typed; }, value);
+  json["results"] = results_json(spec, played);
+  json["episodes"] = std::move(episodes);
+  return json;
 }
 
 Json comparison_json(const EvaluationReport& report) {

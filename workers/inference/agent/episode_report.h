@@ -9,6 +9,7 @@
 
 #include "env/env_spec.h"
 #include "workers/inference/agent/episode_record.h"
+#include "workers/inference/policy/policy_options.h"
 #include "workers/report/paired_test.h"
 #include "workers/report/rl_report.h"
 
@@ -28,6 +29,8 @@ struct PlayedEpisodes {
   std::string profile;
   /// Actions of one policy call, and how many of them are executed before the next call (env.chunk, env.exec_steps).
   std::int64_t chunk = 1, exec_steps = 1;
+  /// How DreamZero denoised; of other policies nothing.
+  std::map<std::string, OptionValue> options = {};
   std::vector<EvaluationEpisode> records;
   /// Name of the video file by seed.
   std::map<std::int64_t, std::string> videos;

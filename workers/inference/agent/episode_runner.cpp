@@ -1,12 +1,10 @@
 #include "workers/inference/agent/episode_runner.h"
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <map>
 #include <optional>
 #include <set>
 #include <thread>
@@ -15,12 +13,9 @@
 #include "base/log.h"
 #include "env/env_pool.h"
 #include "env/env_spec_json.h"
-#include "env/episode_seed.h"
 #include "env/make_allowance.h"
-#include "model/loss/rl_keys.h"
-#include "model/policy/flow_step.h"
-#include "model/policy/image_dtype.h"
-#include "workers/rollout/policy_shape_of.h"
+#include "placement/evaluation.h"
+#include "workers/inference/agent/agent_player.h"
 
 namespace troupe::workers {
 
@@ -47,24 +42,17 @@ struct Player {
 /// Plays episodes in a fixed number of environments, answered together.
 class Match {
  public:
-  Match(const Agent& agent, const JobConfig& job, const PublishedWeights& weights, const EpisodeOptions& options)
-      : agent_(agent),
-        env_(job.env),
-        weights_(weights),
+  Match(EpisodePlayer& player, const EnvSpec& spec, const EnvConfig& env, const EpisodeOptions& options)
+      : player_(player),
+        spec_(spec),
+        env_(env),
         options_(options),
-        parts_(observation_parts(agent.spec())),
-        scale_(weights.normaliser.observed, job.rollout.clip_obs, parts_.normalised),
-        chunk_(job.env.chunk),
-        exec_steps_(job.env.exec_steps == 0 ? job.env.chunk : job.env.exec_steps),
-        noise_level_(flow_noise_level(job.policy.flow, weights.version)),
-        seed_(static_cast<std::uint64_t>(job.job.seed)),
         players_(static_cast<std::size_t>(
             std::clamp<std::int64_t>(options.parallel, 1, std::max<std::int64_t>(options.episodes, 1)))) {}
 
   Result<std::vector<EvaluationEpisode>> play() {
-    if (agent_.spec().max_steps <= 0) {
-      return Error{Errc::failed_precondition,
-                   fmt::format("{} has no time limit; set env.max_episode_steps", agent_.spec().id)};
+    if (spec_.max_steps <= 0) {
+      return Error{Errc::failed_precondition, fmt::format("{} has no time limit; set env.max_episode_steps", spec_.id)};
     }
     records_ = options_.ended_before;
     failed_.assign(options_.suspects.begin(), options_.suspects.end());
@@ -91,7 +79,7 @@ class Match {
     TROUPE_TRY(begin_episodes());
     while (std::any_of(players_.begin(), players_.end(), [](const Player& p) { return p.playing; })) {
       if (options_.is_cancelled && options_.is_cancelled()) return Error{Errc::cancelled, "the evaluation was cut off"};
-      const at::Tensor actions = act();
+      TROUPE_ASSIGN(const at::Tensor actions, player_.act(seats()));
       TROUPE_TRY(check(actions));
       TROUPE_TRY(each_playing([&](Player& player) { return send(player, actions); }));
       for (Player& player : players_) {
@@ -106,13 +94,13 @@ class Match {
   Result<void> have_pool() {
     if (pool_) return {};
     if (!envs_) {
-      TROUPE_ASSIGN(envs_, make_described_env_factory(env_, agent_.spec(), "the policy's environment"));
+      TROUPE_ASSIGN(envs_, make_described_env_factory(env_, spec_, "the policy's environment"));
     }
     const auto count = are_repeats_ ? 1 : static_cast<std::int64_t>(players_.size());
     TROUPE_ASSIGN(pool_, EnvPool::make(envs_, {.num_envs = count,
                                                .groups = count,
-                                               .chunk = chunk_,
-                                               .exec_steps = exec_steps_,
+                                               .chunk = player_.chunk(),
+                                               .exec_steps = player_.exec_steps(),
                                                .reset_mode = ResetMode::episode,
                                                .threads = std::min(options_.threads, count)}));
     for (std::size_t i = 0; i < players_.size(); ++i) players_[i] = Player{.group = static_cast<std::int64_t>(i)};
@@ -174,7 +162,7 @@ class Match {
   void fail(Player& player, const std::string& why) {
     player.playing = false;
     const std::int64_t seed = player.record.seed;
-    log::warn("{}, evaluation seed {}: {}; {}", agent_.spec().id, seed, why,
+    log::warn("{}, evaluation seed {}: {}; {}", spec_.id, seed, why,
               are_repeats_ ? "lost" : "it is repeated at the end");
     if (are_repeats_)
       keep({.seed = seed, .lost = why});
@@ -184,13 +172,13 @@ class Match {
 
   /// Of two episodes, the one whose actions are worth more.
   bool is_worse(const EvaluationEpisode& a, const EvaluationEpisode& b) const {
-    if (!agent_.spec().has_success && a.total_return != b.total_return) return a.total_return < b.total_return;
+    if (!spec_.has_success && a.total_return != b.total_return) return a.total_return < b.total_return;
     return a.seed < b.seed;
   }
 
   /// Takes an episode's record, and with it the actions of the worst so far.
   void keep(EvaluationEpisode record) {
-    if (agent_.spec().has_success && record.success_once) record.actions = {};
+    if (spec_.has_success && record.success_once) record.actions = {};
     records_.push_back(std::move(record));
     if (options_.on_end) options_.on_end(records_.back());
     if (options_.progress) options_.progress(static_cast<std::int64_t>(records_.size()), options_.episodes);
@@ -214,8 +202,6 @@ class Match {
         waiting_.pop_front();
         player.playing = true;
         player.seen.reset();
-        for (auto& [name, memory] : memory_)
-          memory.view({static_cast<std::int64_t>(players_.size()), -1})[player.group].zero_();
         if (options_.on_begin) options_.on_begin(player.record.seed, are_repeats_);
         TROUPE_TRY(pool_->reset_to_seed(player.group, evaluation_seed(player.record.seed)));
         sent.push_back(&player);
@@ -231,63 +217,24 @@ class Match {
     return {};
   }
 
-  /// The policy's answer for all agents of all players; those that do not play are answered too, so that the batch
-  /// keeps its size. Row i is agent i mod P of player i / P.
-  at::Tensor act() {
-    const std::int64_t agents = agent_.spec().agents, rows = static_cast<std::int64_t>(players_.size()) * agents;
-    const auto player_of = [&](std::int64_t row) -> const Player& {
-      return players_[static_cast<std::size_t>(row / agents)];
-    };
-    ActRequest request{
-        .observation = {}, .seed = seed_, .keys = {}, .deterministic = true, .noise_level = noise_level_};
-    if (agent_.shape.state_dim > 0) {
-      at::Tensor state = at::empty({rows, agent_.shape.state_dim}, at::kFloat);
-      for (std::int64_t row = 0; row < rows; ++row)
-        write_state(player_of(row), row % agents, state.mutable_data_ptr<float>() + row * agent_.shape.state_dim);
-      if (weights_.normaliser.observed.dim() > 0)
-        scale_.apply({state.mutable_data_ptr<float>(), static_cast<std::size_t>(state.numel())});
-      request.observation[rl_keys::kState] = state;
+  /// What the player is asked about: every environment, those that do not play too.
+  std::vector<EpisodeSeat> seats() const {
+    std::vector<EpisodeSeat> all;
+    for (const Player& player : players_) {
+      all.push_back({.seed = player.record.seed,
+                     .length = player.record.length,
+                     .is_playing = player.playing,
+                     .seen = player.seen ? &player.view() : nullptr,
+                     .render = [pool = pool_.get(), group = player.group](const std::string& camera, RenderTarget out) {
+                       return pool->render(group, camera, out);
+                     }});
     }
-    for (std::size_t i = 0; i < parts_.images.size(); ++i) {
-      const PolicyShape::Image& image = agent_.shape.images[i];
-      at::Tensor pixels = at::empty({rows, image.height, image.width, image.channels}, image_dtype(image));
-      for (std::int64_t row = 0; row < rows; ++row) {
-        std::copy_n(field(player_of(row), row % agents, parts_.images[i].field), parts_.images[i].bytes,
-                    static_cast<std::byte*>(pixels.mutable_data_ptr()) + row * parts_.images[i].bytes);
-      }
-      request.observation[rl_keys::kImagePrefix + image.name] = pixels;
-    }
-    std::vector<std::uint64_t> keys;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const EvaluationEpisode& record = player_of(row).record;
-      keys.push_back(episode_seed(static_cast<std::uint64_t>(record.seed), 1 + row % agents, record.length));
-    }
-    request.keys = keys;
-    for (const MemoryField& field : agent_.policy->memory()) {
-      at::Tensor& memory = memory_[field.name];
-      if (!memory.defined()) memory = at::zeros({rows, field.width}, at::kFloat);
-      request.observation[rl_keys::kMemoryPrefix + field.name] = memory;
-    }
-    ActResult result = agent_.policy->act(weights_.views, request);
-    for (auto& [name, memory] : result.memory) memory_[name] = memory.contiguous();
-    return result.action.contiguous();
-  }
-
-  /// Of one agent; zeros of a player who has not played.
-  const std::byte* field(const Player& player, std::int64_t agent, std::size_t index) {
-    const std::int64_t bytes = agent_.spec().observation[index].bytes();
-    if (player.seen) return player.view().memory + player.view().layout->observation[index] + agent * bytes;
-    blank_.resize(std::max(blank_.size(), static_cast<std::size_t>(bytes)));
-    return blank_.data();
-  }
-
-  void write_state(const Player& player, std::int64_t agent, float* out) {
-    for (const ObservationParts::Vector& part : parts_.vectors) part.write(field(player, agent, part.field), out);
+    return all;
   }
 
   /// [P, K, A].
   std::span<const float> actions_of(const Player& player, const at::Tensor& actions) const {
-    const auto width = static_cast<std::size_t>(agent_.spec().agents * actions.size(1));
+    const auto width = static_cast<std::size_t>(spec_.agents * actions.size(1));
     return {actions.const_data_ptr<float>() + static_cast<std::size_t>(player.group) * width, width};
   }
 
@@ -298,7 +245,7 @@ class Match {
       if (!player.playing || std::all_of(chunk.begin(), chunk.end(), [](float x) { return std::isfinite(x); }))
         continue;
       return Error{Errc::internal, fmt::format("{}, evaluation seed {}: the policy gave an action that is not finite",
-                                               agent_.spec().id, player.record.seed)};
+                                               spec_.id, player.record.seed)};
     }
     return {};
   }
@@ -312,8 +259,8 @@ class Match {
 
   /// Step by step, what all agents do; how much of it is executed is known after the step.
   void keep_actions(EvaluationEpisode& record, std::span<const float> chunk_PKA) const {
-    const ActionSpace& space = agent_.spec().action;
-    const auto size = static_cast<std::size_t>(space.size), K = static_cast<std::size_t>(chunk_);
+    const ActionSpace& space = spec_.action;
+    const auto size = static_cast<std::size_t>(space.size), K = static_cast<std::size_t>(player_.chunk());
     for (std::size_t k = 0; k < K; ++k) {
       for (std::size_t agent = 0; agent * K * size < chunk_PKA.size(); ++agent) {
         const auto action = chunk_PKA.subspan((agent * K + k) * size, size);
@@ -328,7 +275,7 @@ class Match {
     if (player.was_lost()) return fail(player, pool_->why_lost(player.group));
     player.record.length += view.executed()[0];
     if (options_.keep_actions > 0)
-      player.record.actions.resize(static_cast<std::size_t>(player.record.length * agent_.spec().action_numbers()));
+      player.record.actions.resize(static_cast<std::size_t>(player.record.length * spec_.action_numbers()));
     if (view.done()[0] == 0) return;
     player.playing = false;
     player.record.total_return = view.episode_return()[0];
@@ -338,26 +285,17 @@ class Match {
     player.record = {};
   }
 
-  const Agent agent_;
+  EpisodePlayer& player_;
+  const EnvSpec spec_;
   const EnvConfig env_;
-  const PublishedWeights weights_;
   const EpisodeOptions options_;
-  const ObservationParts parts_;
-  const StateScale scale_;
-  const std::int64_t chunk_, exec_steps_;
-  const double noise_level_;
-  const std::uint64_t seed_;
   std::shared_ptr<const EnvFactory> envs_;
   std::unique_ptr<EnvPool> pool_;
   std::vector<Player> players_;
-  /// [rows,W] by PolicyNet's names, contiguous, those of a player together: what each remembers of its episode. Empty
-  /// before the first call.
-  std::map<std::string, at::Tensor> memory_;
   /// Seeds that nobody plays yet, and those that were played once and failed.
   std::deque<std::int64_t> waiting_, failed_;
   bool are_repeats_ = false;
   int hangs_ = 0;
-  std::vector<std::byte> blank_;
   std::vector<EvaluationEpisode> records_;
 };
 
@@ -366,14 +304,20 @@ class Match {
 EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env) {
   return {.episodes = eval.episodes,
           .first_seed = eval.seed,
-          .parallel = std::min<std::int64_t>(16, eval.episodes),
+          .parallel = std::min<std::int64_t>(kParallelEpisodes, eval.episodes),
           .threads = std::max(1U, std::thread::hardware_concurrency()),
           .step_timeout = to_milliseconds(env.step_timeout)};
 }
 
+Result<std::vector<EvaluationEpisode>> run_episodes(EpisodePlayer& player, const EnvSpec& spec, const EnvConfig& env,
+                                                    const EpisodeOptions& options) {
+  return Match(player, spec, env, options).play();
+}
+
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
                                                     const PublishedWeights& weights, const EpisodeOptions& options) {
-  return Match(agent, job, weights, options).play();
+  AgentPlayer player(agent, job, weights);
+  return run_episodes(player, agent.spec(), job.env, options);
 }
 
 }  // namespace troupe::workers

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "configs/job_config.h"
 #include "workers/inference/agent/agent.h"
+#include "workers/inference/agent/episode_player.h"
 #include "workers/inference/agent/episode_record.h"
 #include "workers/rollout/published_weights.h"
 
@@ -45,15 +46,17 @@ struct EpisodeOptions {
 /// actions are kept.
 EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env);
 
-/// Makes environments of job.env, which must be what the agent was made for, and plays every episode with the
-/// deterministic policy, frozen statistics, and environments that take the next seed as soon as they are done; steps,
-/// limits and resets are those of training (env/env_block.h). Records in order of seed; the same bits for any number of
-/// threads.
+/// Makes environments of `env`, which `spec` describes, and lets the player act in every episode; environments take the
+/// next seed as soon as they are done; steps, limits and resets are those of training (env/env_block.h). Records in
+/// order of seed; the same bits for any number of threads.
 ///
 /// An environment that fails, or makes a step of all of them longer than step_timeout, costs its episode, which is
 /// repeated at the end, alone, and then lost (EvaluationEpisode::lost). Environments that hang are left behind with
 /// their threads; at the third time whatever is not played yet is lost. Errors: failed_precondition (no time limit);
-/// those of making environments and of check_same_spec; internal (the policy's answer is not finite); cancelled.
+/// those of making environments, of check_same_spec and of the player; internal (its answer is not finite); cancelled.
+Result<std::vector<EvaluationEpisode>> run_episodes(EpisodePlayer& player, const EnvSpec& spec, const EnvConfig& env,
+                                                    const EpisodeOptions& options);
+/// The same in job.env, which must be what the agent was made for, with the deterministic policy and frozen statistics.
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
                                                     const PublishedWeights& weights, const EpisodeOptions& options);
 

@@ -58,9 +58,9 @@ Result<std::int64_t> find_unit(const CheckpointReader& reader, const std::string
 Result<void> read_values(const CheckpointReader& reader, const PolicyNet& policy, WeightSet set,
                          PublishedWeights& weights) {
   TROUPE_ASSIGN(const CheckpointReader::Kind kind, reader.kind_of(set));
+  const std::vector<UnitSpec> units = state_units(policy.units());
   for (const std::string& name : policy.acting_units()) {
-    const auto unit =
-        std::find_if(policy.units().begin(), policy.units().end(), [&](const UnitSpec& u) { return u.name == name; });
+    const auto unit = std::find_if(units.begin(), units.end(), [&](const UnitSpec& u) { return u.name == name; });
     const FlatLayout layout = make_flat_layout(unit->params);
     TROUPE_ASSIGN(const std::int64_t index, find_unit(reader, name, layout));
     const at::Tensor flat = at::zeros({layout.padded(1)}, at::kFloat);
@@ -88,11 +88,11 @@ Result<void> read_statistics(const CheckpointReader& reader, const LoadedAgent& 
 /// of this build's environment.
 Result<EnvSpec> kept_env(const CheckpointReader& reader, const EnvConfig& env) {
   TROUPE_ASSIGN(const std::string text, reader.attachment(kEnvSpecFile));
-  return kept_env_spec(text, fmt::format("{}/{}", reader.directory(), kEnvSpecFile), env);
+  return env_spec_from_text(text, fmt::format("{}/{}", reader.directory(), kEnvSpecFile), env);
 }
 
 Result<LoadedAgent> load(const CheckpointReader& reader, JobConfig job, EnvSpec env, WeightSet weights) {
-  TROUPE_ASSIGN(Agent agent, make_agent(job, std::move(env)));
+  TROUPE_ASSIGN(Agent agent, make_agent(job, std::move(env), reader.directory()));
   LoadedAgent loaded{.job = std::move(job), .agent = std::move(agent), .weights = {}};
   loaded.weights.fence = reader.manifest().fence;
   loaded.weights.version = reader.manifest().step;
@@ -114,6 +114,11 @@ Result<JobConfig> read_rl_job(const std::string& folder) {
   return rl_job_of(manifest, folder);
 }
 
+bool holds_agent(const std::string& folder) {
+  const auto job = read_rl_job(folder);
+  return job && !trains_dreamzero(*job);
+}
+
 Result<LoadedAgent> load_agent(const std::string& folder, WeightSet weights) {
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(folder));
   TROUPE_ASSIGN(JobConfig job, rl_job_of(reader->manifest(), folder));
@@ -127,8 +132,8 @@ Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env, 
   // before a policy is made: the error then names the environment, not a key of the policy
   TROUPE_ASSIGN(const EnvSpec kept, kept_env(*reader, job.env));
   TROUPE_ASSIGN(EnvSpec here, env_spec_of(env));
-  TROUPE_ASSIGN(const PolicyShape trained, policy_shape_of(kept, job.env));
-  TROUPE_ASSIGN(const PolicyShape other, policy_shape_of(here, env));
+  TROUPE_ASSIGN(const PolicyShape trained, policy_shape_of(kept, job.env, job.policy));
+  TROUPE_ASSIGN(const PolicyShape other, policy_shape_of(here, env, job.policy));
   if (auto same = check_same_shape(trained, other); !same) {
     return same.error().with(fmt::format("{} cannot act in {}: it was trained in {}", folder, env.id, job.env.id));
   }
@@ -179,6 +184,13 @@ Result<void> check_same_shape(const PolicyShape& trained, const PolicyShape& oth
   if (images(trained) != images(other)) {
     return differs(fmt::format("images are {}, the policy was trained with {}", images(other), images(trained)));
   }
+  const auto texts = [](const PolicyShape& shape) {
+    std::vector<std::string> all;
+    for (const auto& text : shape.texts) all.push_back(text.name);
+    return fmt::format("[{}]", fmt::join(all, ", "));
+  };
+  if (texts(trained) != texts(other))
+    return differs(fmt::format("texts are {}, the policy was trained with {}", texts(other), texts(trained)));
   const auto actions = [](const PolicyShape& shape) {
     return shape.choices > 0 ? fmt::format("one of {}", shape.choices) : fmt::format("{} numbers", shape.action_dim);
   };

@@ -25,6 +25,10 @@ struct LoadedAgent {
 /// configuration does not read), failed_precondition (a job without env.id), each naming the folder.
 Result<JobConfig> read_rl_job(const std::string& folder);
 
+/// Whether a Troupe checkpoint's policy acts as an Agent: one for an environment, and not DreamZero, which acts for
+/// robots however it was trained. A folder that read_rl_job refuses has none.
+bool holds_agent(const std::string& folder);
+
 /// Loads a checkpoint's policy for the environment that it was trained in, as the checkpoint describes it. Values and
 /// statistics are read, moments and units that do not act (critics of off-policy algorithms, targets) are not. Errors:
 /// those of read_rl_job, parse_env_spec, env_spec_of, make_agent and CheckpointReader::kind_of; data_loss (files that
@@ -40,8 +44,8 @@ Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env, 
 /// env.spec: the environment is made here and describes itself.
 EnvConfig moved_env(const EnvConfig& env, const std::string& id);
 
-/// Loads nothing: whether a policy of one shape can act in the other's environment. Errors: invalid_argument, naming
-/// what differs.
+/// Loads nothing: whether a policy of one shape can act in the other's environment. Texts may have room for more or
+/// less. Errors: invalid_argument, naming what differs.
 Result<void> check_same_shape(const PolicyShape& trained, const PolicyShape& other);
 
 }  // namespace troupe::workers

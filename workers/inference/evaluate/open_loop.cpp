@@ -31,21 +31,6 @@ Result<void> same_keys(const char* what, const std::vector<PolicyVector>& policy
                fmt::format("the policy's {} is {}; the dataset gives {}", what, names_of(policy), names_of(dataset))};
 }
 
-/// How many frames a call after the first brings: the newest of a chunk and the one before them, where the policy takes
-/// that many.
-Result<std::int64_t> later_frames(const PolicyInfo& info, const DataConfig& data) {
-  const auto frames = static_cast<std::int64_t>(data.window.video_offsets.size());
-  const auto takes = [&](std::int64_t n) {
-    return std::find(info.frames_per_call.begin(), info.frames_per_call.end(), n) != info.frames_per_call.end();
-  };
-  if (takes(1) && takes(frames + 1)) return frames + 1;
-  if (takes(1) && takes(frames)) return frames;
-  return Error{Errc::invalid_argument,
-               fmt::format("the policy takes neither {} nor {} frames a call after a first one of 1; the window has {} "
-                           "frames in a chunk",
-                           frames + 1, frames, frames)};
-}
-
 Result<void> check_fit(const PolicyInfo& info, const Dataset& dataset, const DataConfig& data) {
   const SampleColumns& columns = dataset.columns();
   std::vector<PolicyVector> state, action;
@@ -224,10 +209,23 @@ Result<SampleIndex> index_windows(const Dataset& dataset, const DataConfig& data
 
 }  // namespace
 
+Result<std::int64_t> later_frames(const PolicyInfo& info, const WindowConfig& window) {
+  const auto frames = static_cast<std::int64_t>(window.video_offsets.size());
+  const auto takes = [&](std::int64_t n) {
+    return std::find(info.frames_per_call.begin(), info.frames_per_call.end(), n) != info.frames_per_call.end();
+  };
+  if (takes(1) && takes(frames + 1)) return frames + 1;
+  if (takes(1) && takes(frames)) return frames;
+  return Error{Errc::invalid_argument,
+               fmt::format("the policy takes neither {} nor {} frames a call after a first one of 1; the window has {} "
+                           "frames in a chunk",
+                           frames + 1, frames, frames)};
+}
+
 Result<OpenLoopResult> run_open_loop(Policy& policy, const Dataset& dataset, const DataConfig& data,
                                      const OpenLoopOptions& options, ReadClip read_clip) {
   TROUPE_TRY(check_fit(policy.info(), dataset, data));
-  TROUPE_ASSIGN(const std::int64_t frames, later_frames(policy.info(), data));
+  TROUPE_ASSIGN(const std::int64_t frames, later_frames(policy.info(), data.window));
   TROUPE_ASSIGN(const NormalizationMode mode, normalization_mode(data.embodiment.normalization));
   if (options.windows < 1)
     return Error{Errc::invalid_argument, fmt::format("{} windows; at least one is evaluated", options.windows)};

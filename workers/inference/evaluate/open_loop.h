@@ -64,6 +64,10 @@ struct OpenLoopResult {
   std::vector<ActionError> by_dimension, by_step;
 };
 
+/// How many frames a call after an episode's first brings: the newest of a chunk and the one before them, where the
+/// policy takes that many. Errors: invalid_argument, naming what it takes.
+Result<std::int64_t> later_frames(const PolicyInfo& info, const WindowConfig& window);
+
 /// Drives a policy through recorded windows as a robot would and compares what it predicts with what was recorded.
 ///
 /// A window of K chunks is one episode of the policy: the first call shows the frame at the window's start, each later

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "data/image/yuv_to_rgb.h"
+#include "image/yuv_to_rgb.h"
 
 namespace troupe::workers {
 

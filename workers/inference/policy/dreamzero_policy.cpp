@@ -24,16 +24,18 @@ at::Tensor to_tensor(const std::vector<std::int64_t>& values) {
   return out;
 }
 
-Result<InferOptions> infer_options(const PolicySpec& spec, const PolicyOptions& options) {
+Result<InferOptions> infer_options(const PolicySpec& spec, const PolicyOptions& given) {
+  const PolicyOptions options = with_defaults(given);
   InferOptions infer;
-  const auto sampler = enum_value<DenoiseSampler>(options.sampler);
+  const auto sampler = enum_value<DenoiseSampler>(*options.sampler);
   if (!sampler) {
     return Error{Errc::invalid_argument,
-                 fmt::format("the policy's sampler is '{}'; wanted unipc or euler", options.sampler)};
+                 fmt::format("the policy's sampler is '{}'; wanted unipc or euler", *options.sampler)};
   }
   infer.sampler = *sampler;
-  infer.steps = options.steps;
-  infer.cfg_scale = options.cfg_scale;
+  infer.steps = *options.steps;
+  infer.cfg_scale = *options.cfg_scale;
+  infer.state_self_only = spec.state_self_only;
   infer.noise_seed = options.noise_seed;
   TROUPE_ASSIGN(infer.skip, to_step_skip(options.skip));
   infer.decouple_noise = spec.decouple_noise;

@@ -40,6 +40,14 @@ Result<DreamZeroPolicy::Parts> load_troupe(const std::string& folder, const Poli
   return parts;
 }
 
+/// What its job says of how it acts, where the options do not.
+Result<PolicyOptions> options_for(const std::string& checkpoint, CheckpointKind kind, const PolicyOptions& options) {
+  if (kind != CheckpointKind::troupe) return options;
+  TROUPE_ASSIGN(const Manifest manifest, read_manifest(checkpoint));
+  TROUPE_ASSIGN(const JobConfig job, job_of(manifest, checkpoint));
+  return as_trained(options, job);
+}
+
 Result<std::unique_ptr<Policy>> load(const std::string& checkpoint, const PolicyOptions& options) {
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));  // weights are converted here
   TROUPE_ASSIGN(const at::ScalarType dtype, scalar_type(options.dtype));
@@ -50,7 +58,8 @@ Result<std::unique_ptr<Policy>> load(const std::string& checkpoint, const Policy
                              "the averages of a Troupe checkpoint with `troupe export --format gear --weights ema`",
                              checkpoint)};
   }
-  TROUPE_ASSIGN(PolicySpec spec, read_policy_spec(checkpoint, options));
+  TROUPE_ASSIGN(const PolicyOptions how, options_for(checkpoint, kind, options));
+  TROUPE_ASSIGN(PolicySpec spec, read_policy_spec(checkpoint, how));
   DreamZeroPolicy::Parts parts;
   if (kind == CheckpointKind::troupe) {
     TROUPE_ASSIGN(parts, load_troupe(checkpoint, spec, dtype, options.weights));
@@ -60,8 +69,7 @@ Result<std::unique_ptr<Policy>> load(const std::string& checkpoint, const Policy
     parts.features = std::move(weights.features);
   }
   TROUPE_ASSIGN(parts.tokenizer, make_tokenizer(spec.model.text_encoder));
-  TROUPE_ASSIGN(std::unique_ptr<DreamZeroPolicy> policy,
-                DreamZeroPolicy::make(std::move(spec), std::move(parts), options));
+  TROUPE_ASSIGN(std::unique_ptr<DreamZeroPolicy> policy, DreamZeroPolicy::make(std::move(spec), std::move(parts), how));
   return std::unique_ptr<Policy>(std::move(policy));
 }
 

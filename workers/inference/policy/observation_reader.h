@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "data/image/image_chain.h"
+#include "image/image_chain.h"
 #include "workers/inference/policy/policy.h"
 #include "workers/inference/policy/policy_spec.h"
 

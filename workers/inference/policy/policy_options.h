@@ -2,23 +2,26 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 
+#include "configs/job_config.h"
 #include "workers/checkpoint/weight_set.h"
 
 namespace troupe::workers {
 
-/// How `troupe serve` and `troupe eval` run a policy. Defaults: the released behaviour without step skipping.
+/// How `troupe serve` and `troupe eval` run a policy. Defaults: the released behaviour without step skipping; of a
+/// policy that learned in an environment, sampler, steps and guidance that it learned with.
 struct PolicyOptions {
   /// Of a Troupe checkpoint; a DreamZero folder has one set.
   WeightSet weights = WeightSet::model;
-  /// "unipc" or "euler" (docs/inference.md#samplers).
-  std::string sampler = "unipc";
-  /// Denoising steps.
-  std::int64_t steps = 16;
-  /// Classifier-free guidance of the video; 1: no guidance and no unconditional branch.
-  double cfg_scale = 5.0;
+  /// "unipc" or "euler" (docs/inference.md#samplers); default unipc.
+  std::optional<std::string> sampler{};
+  /// Denoising steps; default 16.
+  std::optional<std::int64_t> steps{};
+  /// Classifier-free guidance of the video; 1: no guidance and no unconditional branch. Default 5.
+  std::optional<double> cfg_scale{};
   /// Seed of the noise that every call begins with: equal calls give equal actions.
   std::uint64_t noise_seed = 1140;
   /// "none"; 5, 6, 7, 8 (evaluated steps of 16); "dynamic" (docs/inference.md#options).
@@ -35,9 +38,15 @@ struct PolicyOptions {
   bool sign_gripper = false;
 };
 
+/// With what a checkpoint's job learned with in place of what is not given; unchanged for jobs of supervised
+/// fine-tuning.
+PolicyOptions as_trained(PolicyOptions options, const JobConfig& job);
+/// With the released behaviour in place of what is not given.
+PolicyOptions with_defaults(PolicyOptions options);
+
 /// A setting as a report writes it: a number, true or false, or text.
 using OptionValue = std::variant<std::int64_t, std::uint64_t, double, bool, std::string>;
-/// How a policy ran, for eval.json (docs/evaluation.md): what decides its actions, by name.
+/// How a policy ran, for eval.json (docs/evaluation.md): what decides its actions, by name, with_defaults.
 std::map<std::string, OptionValue> described(const PolicyOptions& options);
 
 }  // namespace troupe::workers

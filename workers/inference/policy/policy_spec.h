@@ -41,6 +41,8 @@ struct PolicySpec {
   bool decouple_noise = false;
   /// Noise level, 0 to 1, at which the video stops where decouple_noise says so.
   double video_final_noise = 0.8;
+  /// State tokens see only themselves, as in training (InferOptions): of a policy that learned in an environment.
+  bool state_self_only = false;
   /// Sizes that the configuration leaves open and the stored tensors decide.
   bool open_encoder_hidden = false, open_action_dim = false, open_state_dim = false;
 

@@ -7,9 +7,9 @@
 
 #include "base/hugging_face.h"
 #include "base/log.h"
-#include "data/image/canvas.h"
 #include "data/lerobot/file_checks.h"
 #include "data/sampling/dataset_spec.h"
+#include "image/canvas.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/policy/embodiment_table.h"
 #include "workers/inference/policy/gear_experiment.h"
@@ -133,9 +133,7 @@ Result<DatasetSpec> robot_of(const JobConfig& job, const std::string& tag) {
   return dataset_spec(job.data, job.model, 0);
 }
 
-Result<PolicySpec> read_troupe_spec(const std::string& folder, const PolicyOptions& options) {
-  TROUPE_ASSIGN(const Manifest manifest, read_manifest(folder));
-  TROUPE_ASSIGN(const JobConfig job, job_of(manifest, folder));
+Result<PolicySpec> spec_of_job(const JobConfig& job, const std::string& folder, const PolicyOptions& options) {
   PolicySpec spec;
   spec.name = folder;
   spec.model = job.model;
@@ -144,6 +142,7 @@ Result<PolicySpec> read_troupe_spec(const std::string& folder, const PolicyOptio
   spec.window = robot.window;
   spec.image = job.data.image;
   spec.embodiment = embodiment;
+  spec.state_self_only = learns_dreamzero(job);
   spec.lora_scale = job.model.lora.alpha / static_cast<double>(job.model.lora.rank);
   if (!options.tokenizer.empty()) spec.model.text_encoder.tokenizer = options.tokenizer;
 
@@ -161,6 +160,12 @@ Result<PolicySpec> read_troupe_spec(const std::string& folder, const PolicyOptio
   spec.embodiment.state_keys = embodiment.state_keys;
   spec.embodiment.action_keys = embodiment.action_keys;
   return spec;
+}
+
+Result<PolicySpec> read_troupe_spec(const std::string& folder, const PolicyOptions& options) {
+  TROUPE_ASSIGN(const Manifest manifest, read_manifest(folder));
+  TROUPE_ASSIGN(const JobConfig job, job_of(manifest, folder));
+  return spec_of_job(job, folder, options);
 }
 
 // ---- a DreamZero folder -------------------------------------------------------------------------------------------
@@ -338,6 +343,23 @@ Result<PolicySpec> read_policy_spec(const std::string& folder, const PolicyOptio
                 kind == CheckpointKind::troupe ? read_troupe_spec(folder, options) : read_gear_spec(folder, options));
   TROUPE_TRY(check_policy_spec(spec, folder));
   return spec;
+}
+
+Result<PolicySpec> policy_spec_of(const JobConfig& job, const std::string& folder) {
+  TROUPE_ASSIGN(PolicySpec spec, spec_of_job(job, folder, {}));
+  TROUPE_TRY(check_policy_spec(spec, folder));
+  return spec;
+}
+
+Result<std::vector<CheckpointAttachment>> read_statistics_files(const std::string& folder) {
+  std::vector<CheckpointAttachment> files;
+  TROUPE_ASSIGN(std::string metadata, read_text_file(folder + "/metadata.json"));
+  files.push_back({.name = "metadata.json", .bytes = std::move(metadata)});
+  TROUPE_ASSIGN(const std::string norm_stats, find_norm_stats(folder));
+  if (norm_stats.empty()) return files;
+  TROUPE_ASSIGN(std::string text, read_text_file(norm_stats));
+  files.push_back({.name = "norm_stats.json", .bytes = std::move(text)});
+  return files;
 }
 
 GearConfig to_gear_config(const PolicySpec& spec) {

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "configs/job_config.h"
+#include "workers/checkpoint/writer.h"
 #include "workers/inference/policy/gear_config.h"
 #include "workers/inference/policy/policy_options.h"
 #include "workers/inference/policy/policy_spec.h"
@@ -23,6 +27,14 @@ Result<CheckpointKind> checkpoint_kind(const std::string& folder);
 /// without it the table of embodiments (workers/inference/policy/embodiment_table.h).
 /// Errors: not_found, invalid_argument, data_loss, each naming the file and what to do.
 Result<PolicySpec> read_policy_spec(const std::string& folder, const PolicyOptions& options);
+
+/// The same of a job that starts from the Troupe checkpoint in `folder`, or was saved in it: the job says everything
+/// but the statistics, which are files of the folder. Errors: as there.
+Result<PolicySpec> policy_spec_of(const JobConfig& job, const std::string& folder);
+
+/// What read_policy_spec takes from a Troupe checkpoint beside its manifest, for another checkpoint of the same robot:
+/// metadata.json, and norm_stats.json where there is one. Errors: not_found, and those of reading.
+Result<std::vector<CheckpointAttachment>> read_statistics_files(const std::string& folder);
 
 /// The parts of a specification that GEAR's config.json holds.
 GearConfig to_gear_config(const PolicySpec& spec);

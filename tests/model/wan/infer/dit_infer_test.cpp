@@ -7,6 +7,7 @@
 
 #include "model/wan/dit.h"
 #include "model/wan/infer/denoise.h"
+#include "model/wan/infer/episode_cost.h"
 #include "tests/model/wan/infer/infer_fixture.h"
 #include "tests/support/tensor_checks.h"
 
@@ -99,6 +100,38 @@ void expect_batch_equals_single(const TinyShape& shape, std::int64_t branches) {
     EXPECT_LE(max_difference(all.actions.narrow(0, row, count[i]), alone[i].actions), 1e-10) << "episode " << i;
     row += count[i];
   }
+}
+
+TEST(EpisodeCostTest, IsWhatAnEpisodeKeeps) {
+  const TinyShape shape{.name = "cost", .image_to_video = true};
+  testing::InferSetup setup(shape, 1, at::kBFloat16);
+  const auto& latents = setup.batch.at(batch_keys::kCleanLatents);
+  auto& config = setup.config;
+  config.target_height = latents.size(3) * config.codec.stride_hw;
+  config.target_width = latents.size(4) * config.codec.stride_hw;
+  config.text_encoder.max_length = setup.batch.at(batch_keys::kContext).size(1);
+  config.image_encoder.image_size = 28;
+  config.image_encoder.patch_size = 14;
+  WindowConfig window;
+  window.chunks = shape.max_blocks;
+  window.action_horizon = shape.actions_per_block;
+  const EpisodeCost cost = episode_cost(config, window, /*bytes_per_element=*/2);
+
+  auto dit = setup.make();
+  const auto episode = setup.episode(dit, 0, 1, 0, 1);
+  std::int64_t kept = 0, of_prompt = 0;
+  const auto room = episode->cache.room();
+  const auto add = [](std::int64_t& sum, const at::Tensor& x) { sum += static_cast<std::int64_t>(x.nbytes()); };
+  for (std::int64_t i = 0; i < config.dit.num_layers; ++i) {
+    const auto layer = static_cast<std::size_t>(i);
+    for (const auto& x : {episode->cache.keys(i, room), episode->cache.values(i, room), episode->image.layers[layer].k,
+                          episode->image.layers[layer].v})
+      add(kept, x);
+    add(of_prompt, episode->text.front()->layers[layer].k);
+    add(of_prompt, episode->text.front()->layers[layer].v);
+  }
+  EXPECT_EQ(kept, cost.bytes);
+  EXPECT_EQ(of_prompt, cost.prompt_bytes);
 }
 
 TEST(DitInferenceTest, EpisodesAtDifferentFramesRunTogetherAsAlone) {

@@ -4,9 +4,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "model/wan/infer/denoise.h"
 #include "tests/model/wan/infer/infer_fixture.h"
 #include "tests/support/golden_folder.h"
@@ -71,39 +68,35 @@ TEST(EulerTest, AVelocityOfAnotherShapeIsRefused) {
   EXPECT_THROW(sampler.advance(at::ones({3})), c10::Error);
 }
 
-/// Those of the cases that record velocities.
-std::vector<GoldenCase> velocity_cases() {
+/// The cases of kind unipc that record runs.
+std::vector<GoldenCase> run_cases() {
   auto cases = golden_cases("dit", "unipc");
-  std::erase_if(cases, [](const GoldenCase& c) {
-    if (!std::filesystem::exists(c.tensors())) return true;  // GoldenUniPcTest says that it is missing
-    const auto all = testing::load_safetensors(c.tensors());
-    return std::none_of(all.begin(), all.end(), [](const auto& one) { return one.first.ends_with(".velocity"); });
-  });
+  std::erase_if(cases, [](const GoldenCase& c) { return !c.json.contains("meta"); });
   return cases;
 }
 
 class GoldenEulerTest : public ::testing::TestWithParam<GoldenCase> {};
 
-/// The velocities that the reference's network gave, along the noise levels that the reference recorded.
-TEST_P(GoldenEulerTest, RecordedVelocitiesAreSummedOverTheRecordedLevels) {
-  const auto all = testing::load_safetensors(GetParam().tensors());
-  const auto in = testing::with_prefix(all, "in."), out = testing::with_prefix(all, "out.");
+/// Recorded velocities of full size, against the formula.
+TEST_P(GoldenEulerTest, RecordedVelocitiesAreSummedOverTheNoiseLevels) {
+  const auto in = testing::with_prefix(testing::load_safetensors(GetParam().tensors()), "in.");
+  int compared = 0;
   for (const auto& [name, velocity] : in) {
     const auto dot = name.find(".velocity");
     if (dot == std::string::npos) continue;
     const auto run = name.substr(0, dot);
     const auto steps = velocity.size(0);
     const auto levels = shifted_levels(steps, kEulerShift);
-    const auto recorded = out.find("sigmas" + std::to_string(steps));
-    if (recorded != out.end()) testing::expect_near(at::tensor(levels.sigmas), recorded->second, 1e-5, name);
     EulerSampler sampler(levels, in.at(run + ".sample"));
     for (std::int64_t i = 0; i < steps; ++i) sampler.advance(velocity[i]);
     testing::expect_near(sampler.sample().to(at::kDouble), by_formula(levels, in.at(run + ".sample"), velocity, steps),
                          2e-5, run);
+    ++compared;
   }
+  EXPECT_GT(compared, 0) << "the case names runs and records no velocity";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenEulerTest, ::testing::ValuesIn(velocity_cases()), golden_case_name);
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenEulerTest, ::testing::ValuesIn(run_cases()), golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenEulerTest);
 
 /// A whole run of the network: every sample is the one before it plus the guided velocity times the change of level.

@@ -35,7 +35,7 @@ LoadedAgent agent_of(const JobConfig& job) {
   if (!agent) throw std::runtime_error(agent.error().message());
   LoadedAgent loaded{.job = job, .agent = std::move(*agent), .weights = {}};
   const PolicyNet& policy = *loaded.agent.policy;
-  auto views = initial_policy(job, policy, policy.objective(is_off_policy(job) ? "critic" : "policy"));
+  auto views = initial_policy(job, policy);
   if (!views) throw std::runtime_error(views.error().message());
   loaded.weights.version = 7;
   loaded.weights.views = std::move(*views);
@@ -205,6 +205,38 @@ TEST_F(AgentPolicyTest, WhatIsMissingOrOfAnotherShapeIsNamed) {
   EXPECT_THAT(answer(*pendulum, observation).error().message(), HasSubstr("'" + name + "' is missing"));
   const auto twice = pendulum->act(std::vector<Observation>(2, seen(*pendulum, {1, 0, 0})));
   EXPECT_THAT(twice.at(1).error().message(), HasSubstr("twice"));
+}
+
+TEST_F(AgentPolicyTest, ThePromptIsTheTextThatThePolicyIsTold) {
+  JobConfig job = job_of("arm7/reach-v1");
+  job.env.options = {{"instruction", "true"}};
+  const auto deaf = policy(job);
+  EXPECT_FALSE(deaf->info().takes_prompt);
+  job.policy.text = TextReader::words;
+  const auto arm = policy(job);
+  EXPECT_TRUE(arm->info().takes_prompt);
+  const auto told = [&](AgentPolicy& policy, const std::string& prompt) {
+    Observation observation = seen(policy, std::vector<float>(31, 0.1f));
+    observation.prompt = prompt;
+    return answer(policy, observation);
+  };
+  EXPECT_EQ(told(*arm, "reach the target")->values, told(*arm, "Reach the target!")->values) << "the same words";
+  EXPECT_NE(told(*arm, "reach the target")->values, told(*arm, "keep still")->values);
+  EXPECT_EQ(told(*deaf, "reach the target")->values, told(*deaf, "keep still")->values);
+  EXPECT_THAT(told(*arm, std::string(65, 'a')).error().message(),
+              HasSubstr("the instruction has 65 bytes; the policy's 'instruction' has room for 64"));
+  const json text = json::parse(describe_agent(agent_of(job))).at("policy").at("text");
+  EXPECT_EQ(text, json({{"kind", "words"}, {"vocab", 1024}, {"width", 32}}));
+}
+
+TEST_F(AgentPolicyTest, APolicyThatIsToldSeveralTextsIsNotServed) {
+  JobConfig job = job_of("arm7/reach-v1");
+  job.env.options = {{"instruction", "true"}};
+  job.policy.text = TextReader::words;
+  LoadedAgent loaded = agent_of(job);
+  loaded.agent.shape.texts.push_back({.name = "manner", .bytes = 8});
+  EXPECT_THAT(AgentPolicy::make(std::move(loaded), "two").error().message(),
+              HasSubstr("arm7/reach-v1 tells its policy 'instruction' and 1 more texts"));
 }
 
 struct AgentImagesTest : AgentPolicyTest {

@@ -59,6 +59,15 @@ TEST(EpisodeReportTest, TheJsonHasEveryEpisodeAndTheInterval) {
   EXPECT_EQ(episodes_json(one), episodes_json(one));
 }
 
+TEST(EpisodeReportTest, OptionsAreReportedOfDreamZeroAlone) {
+  EvaluationReport two = report(true, true);
+  two.first.options = described({.sampler = "euler", .steps = 4});
+  const json j = json::parse(episodes_json(two));
+  EXPECT_EQ(j["options"]["sampler"], "euler");
+  EXPECT_EQ(j["options"]["steps"], 4);
+  EXPECT_FALSE(j["compare"].contains("options"));
+}
+
 TEST(EpisodeReportTest, WithoutSuccessNothingIsSaidOfIt) {
   const json j = json::parse(episodes_json(report(false, true)));
   EXPECT_FALSE(j["episodes"][0].contains("success_once"));

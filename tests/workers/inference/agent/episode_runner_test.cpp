@@ -109,6 +109,23 @@ TEST_F(EpisodeRunnerTest, AlgorithmsThatKnowOneAgentAreRefusedByName) {
   EXPECT_EQ(why(), "env.id: demonstrations are of one agent; team-test-v1 has 3 agents");
 }
 
+TEST_F(EpisodeRunnerTest, AMemoryIsEmptyWhereAnEpisodeBegins) {
+  JobConfig job = small_rl_job("Pendulum-v1");
+  job.policy.memory = PolicyMemory::gru;
+  const auto agent = make_agent(job);
+  ASSERT_TRUE(agent) << agent.error().message();
+  const auto actions_of_seed_502 = [&](std::int64_t first_seed) {
+    const EpisodeOptions options{
+        .episodes = 503 - first_seed, .first_seed = first_seed, .parallel = 1, .keep_actions = 503 - first_seed};
+    const auto records = run_episodes(*agent, job, untrained_weights(*agent->policy, 3), options);
+    EXPECT_TRUE(records);
+    return records->back().actions;
+  };
+  const std::vector<float> alone = actions_of_seed_502(502);
+  EXPECT_FALSE(alone.empty());
+  EXPECT_EQ(actions_of_seed_502(500), alone) << "as the third episode of its environment";
+}
+
 TEST_F(EpisodeRunnerTest, KeepsTheActionsOfTheFirstFailures) {
   const auto records = play("lottery-test-v1", {.episodes = 30, .parallel = 4, .keep_actions = 5});
   std::vector<std::int64_t> failed;

@@ -157,6 +157,22 @@ TEST_F(LoadAgentTest, AnotherEnvironmentMustHaveTheSameObservationsAndActions) {
   EXPECT_EQ(load_agent(folder, longer)->agent.spec().max_steps, 77);
 }
 
+TEST_F(LoadAgentTest, APolicyThatReadsATextWantsItAndAnotherDoesNotCare) {
+  const LoadOutcome outcome = load_job("quickstart:rl", {"policy.hidden=[8]", "env.id=arm7/reach-v1"});
+  ASSERT_TRUE(outcome.config) << outcome.errors.front();
+  JobConfig job = outcome.config->job;
+  const EnvConfig silent = job.env;
+  EnvConfig telling = silent;
+  telling.options = {{"instruction", "true"}};
+  EXPECT_TRUE(load_agent(write(job), telling));
+  job.env = telling;
+  job.policy.text = TextReader::words;
+  const std::string told = write(job);
+  EXPECT_EQ(load_agent(told)->agent.shape.texts.size(), 1u);
+  EXPECT_THAT(load_agent(told, silent).error().message(),
+              HasSubstr("texts are [], the policy was trained with [instruction]"));
+}
+
 TEST_F(LoadAgentTest, AnEnvironmentThatIsNotHereIsWhatTheCheckpointSays) {
   JobConfig job = cart_pole();
   const auto units = make_agent(job)->policy->units();

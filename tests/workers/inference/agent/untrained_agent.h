@@ -24,7 +24,7 @@ inline JobConfig small_rl_job(const std::string& env) {
 /// The acting units as they are before any training.
 inline PublishedWeights untrained_weights(const PolicyNet& policy, std::uint64_t seed) {
   PublishedWeights weights;
-  for (const UnitSpec& unit : policy.units()) {
+  for (const UnitSpec& unit : state_units(policy.units())) {
     const auto& acting = policy.acting_units();
     if (std::find(acting.begin(), acting.end(), unit.name) == acting.end()) continue;
     const FlatLayout layout = make_flat_layout(unit.params);

@@ -188,7 +188,7 @@ TEST_F(PolicyServiceTest, AnErrorCostsItsOwnRequestAndItsSessionsMemory) {
   Observation failing = droid_observation(20), nan = droid_observation(20), resized = droid_observation(20);
   failing.prompt = "fail";
   nan.prompt = "nan";
-  resized.images["wrist_image_left"] = image(1, {8, 8, 3});
+  resized.images["wrist_image_left"] = flat_image(1, {8, 8, 3});
   auto failed = infer("a", failing), good = infer("b", droid_observation(30));
   EXPECT_EQ(code(failed), Errc::invalid_argument);
   EXPECT_EQ(seen(good)[2], 30);
@@ -270,7 +270,7 @@ TEST_F(SessionTableTest, IdleSessionsExpire) {
 TEST_F(SessionTableTest, ImagesKeptForOneSessionAreBounded) {
   SessionTable table({.session_bytes = 3 * 4 * 72}, policy_);  // three cameras of 4 x 6 x 3, four frames each
   std::vector<Observation> one(1, droid_observation(1)), two(2, droid_observation(1));
-  one.front().images["wrist_image_left"] = image(1, {9, 4, 6, 3});  // only the newest four of nine are kept
+  one.front().images["wrist_image_left"] = flat_image(1, {9, 4, 6, 3});  // only the newest four of nine are kept
   EXPECT_TRUE(table.observe("a", one, start_));
   EXPECT_EQ(table.observe("b", two, start_).error().code(), Errc::resource_exhausted);
 }

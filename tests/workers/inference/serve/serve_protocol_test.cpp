@@ -112,9 +112,9 @@ TEST(GoldenGrootProtocolTest, RepliesAreWrittenByteForByte) {
 
 /// A complete request, of which `change` leaves something wrong.
 std::string complaint(const std::function<void(WireMap&)>& change) {
-  WireMap request{{"observation/exterior_image_0_left", image(1)},
-                  {"observation/exterior_image_1_left", image(2)},
-                  {"observation/wrist_image_left", image(3)},
+  WireMap request{{"observation/exterior_image_0_left", flat_image(1)},
+                  {"observation/exterior_image_1_left", flat_image(2)},
+                  {"observation/wrist_image_left", flat_image(3)},
                   {"observation/joint_position", vector_of({0, 1, 2, 3, 4, 5, 6})},
                   {"observation/gripper_position", vector_of({0.5F})},
                   {"prompt", "go"}};
@@ -140,7 +140,7 @@ TEST(RequestReaderTest, WhatIsMissingOrWrongIsNamed) {
             "observation/exterior_image_0_left, observation/exterior_image_1_left, observation/joint_position, "
             "observation/gripper_position, prompt");
   EXPECT_EQ(complaint([](WireMap& r) {
-              at(r, "observation/exterior_image_0_left") = image(1, {4, 6});
+              at(r, "observation/exterior_image_0_left") = flat_image(1, {4, 6});
             }),
             "observation/exterior_image_0_left: images |u1 [4, 6]; want [H, W, 3] or [T, H, W, 3]");
   EXPECT_EQ(complaint([](WireMap& r) { at(r, "observation/exterior_image_0_left") = vector_of({1}); }),
@@ -179,9 +179,9 @@ TEST(RequestReaderTest, VectorsComeInManyForms) {
 }
 
 TEST(RequestReaderTest, NamesOfOtherModalitiesAreUnderstood) {
-  WireMap request{{"video.exterior_image_1_left", image(1)},
-                  {"exterior_image_2_left", image(2)},
-                  {"observation/wrist_image_left", image(3)},
+  WireMap request{{"video.exterior_image_1_left", flat_image(1)},
+                  {"exterior_image_2_left", flat_image(2)},
+                  {"observation/wrist_image_left", flat_image(3)},
                   {"state.joint_position", vector_of({0, 1, 2, 3, 4, 5, 6})},
                   {"gripper_position", 0.5},
                   {"annotation.human.task", WireArray{"go"}}};
@@ -221,17 +221,17 @@ TEST(FrameBufferTest, TheOldestIsRepeatedInFront) {
       all.push_back(std::to_integer<int>(frames.data[i * frames.data.size() / count]));
     return all;
   };
-  buffer.push(image(1));
+  buffer.push(flat_image(1));
   EXPECT_EQ(colours(1), std::vector<int>{1});
   EXPECT_EQ(colours(4), (std::vector<int>{1, 1, 1, 1}));
-  buffer.push(image(2));
+  buffer.push(flat_image(2));
   EXPECT_EQ(colours(4), (std::vector<int>{1, 1, 1, 2}));
   NdArray six{"|u1", {6, 4, 6, 3}, {}};
   for (int i = 3; i < 9; ++i) six.data.insert(six.data.end(), 72, static_cast<std::byte>(i));
   buffer.push(six);
   EXPECT_EQ(colours(4), (std::vector<int>{5, 6, 7, 8}));
   EXPECT_EQ(buffer.newest(4).shape, (std::vector<std::int64_t>{4, 4, 6, 3}));
-  EXPECT_FALSE(buffer.check(image(1, {5, 6, 3})));
+  EXPECT_FALSE(buffer.check(flat_image(1, {5, 6, 3})));
 }
 
 TEST(FrameBufferTest, APolicyGetsTheNumberOfFramesItTakes) {
