@@ -99,7 +99,7 @@ class RouterHub final : public BridgeHub {
 
   mutable std::mutex mutex_;  // of the next four
   std::condition_variable came_;
-  std::int64_t waiting_ = 0;  // for a worker
+  std::int64_t waiting_leases_ = 0;  // calls of lease() that wait for a worker
   SessionTable table_;
   std::optional<Error> outage_;
 
@@ -141,7 +141,7 @@ Result<Arena> RouterHub::Lease::share(std::int64_t bytes, WireArray arrays, std:
   TROUPE_ASSIGN(const WireMap answer,
                 call("SHARE", {{"bytes", bytes}, {"nonce", nonce}, {"arrays", std::move(arrays)}}, patience, {}));
   TROUPE_ASSIGN(Arena arena, Arena::attach_to(sharing_pid_, whole(answer, "fd"), static_cast<std::size_t>(bytes)));
-  // another memfd of this size, of a process that has the number now, is not what the worker writes to
+  // the process id may have been reused: memory of this size without the nonce is another process's
   if (std::memcmp(arena.bytes().data(), &nonce, sizeof nonce) != 0)
     return Error{Errc::failed_precondition, fmt::format("worker {} shares memory that is not its own", worker_)};
   return arena;
@@ -204,11 +204,11 @@ Result<std::unique_ptr<BridgeLease>> RouterHub::lease(std::int64_t rows, std::ch
   {
     std::unique_lock lock(mutex_);
     const auto& sessions = table_.sessions();
-    ++waiting_;
+    ++waiting_leases_;
     came_.wait_until(lock, start + std::min<Clock::duration>(patience, kComplement),
                      [&] { return sessions.size() >= options_.awaited || outage_.has_value(); });
     came_.wait_until(lock, start + patience, [&] { return !sessions.empty() || (outage_ && !table_.has_begun()); });
-    --waiting_;
+    --waiting_leases_;
     if (sessions.empty() && outage_ && !table_.has_begun()) return Error{Errc::unavailable, outage_->message()};
     if (sessions.empty()) {
       return Error{Errc::deadline_exceeded, fmt::format("no worker came within {:.1f} s{}", seconds(patience),
@@ -230,7 +230,7 @@ BridgeHub::Stats RouterHub::stats() const {
   const std::lock_guard lock(mutex_);
   return {.workers = static_cast<std::int64_t>(table_.sessions().size()),
           .leases = table_.num_leases(),
-          .making = waiting_ + table_.num_making(),
+          .making = waiting_leases_ + table_.num_making(),
           .malformed = malformed_,
           .late = late_};
 }
@@ -418,7 +418,7 @@ void RouterHub::take_hello(const std::string& peer, const BridgeMessage& message
                                           .options = text(message.body, "options"),
                                           .spec = text(message.body, "spec"),
                                           .pid = whole(message.body, "pid"),
-                                          .has_shm = lists(message.body, "features", "shm")},
+                                          .has_shm = list_has(message.body, "features", "shm")},
                                 .process = {},
                                 .heard = Clock::now()};
   const BridgeHello& hello = session.hello;

@@ -58,9 +58,10 @@ class BridgeLease {
                                std::chrono::milliseconds making = {}) = 0;
   /// Of the worker, for messages.
   virtual const std::string& worker() const = 0;
-  /// Memory of `bytes` that the worker makes for this lease and shares, with `arrays` [[name, dtype, shape, offset]] in
-  /// it; its first 8 bytes are the hub's. Valid as long as the Arena, also when the worker has ended. Errors:
-  /// failed_precondition (a worker elsewhere, or one that cannot); those of call() and Arena::attach_to.
+  /// Asks the worker to make and share memory of `bytes` for this lease, with `arrays` [[name, dtype, shape, offset]]
+  /// in it; the first 8 bytes hold the hub's nonce. The Arena stays valid when the worker has ended. Errors:
+  /// failed_precondition (the worker is on another machine, or cannot share memory); those of call() and
+  /// Arena::attach_to.
   virtual Result<Arena> share(std::int64_t bytes, WireArray arrays, std::chrono::milliseconds patience) = 0;
 };
 

@@ -9,12 +9,12 @@
 
 namespace troupe::comm {
 
-// Internal to comm/bridge: entries of a message's body; what is absent or of another type is empty, 0 or false.
+// Internal to comm/bridge: reads entries of a message's body. An entry that is absent or of another type reads as
+// empty, 0 or false.
 
 template <class T>
 T field_of(const WireMap& body, std::string_view name) {
-  const WireValue* value = find(body, name);
-  const T* found = value == nullptr ? nullptr : value->as<T>();
+  const T* found = find_as<T>(body, name);
   return found == nullptr ? T() : *found;
 }
 
@@ -23,9 +23,9 @@ inline std::int64_t whole(const WireMap& body, std::string_view name) { return f
 inline bool flag(const WireMap& body, std::string_view name) { return field_of<bool>(body, name); }
 
 /// Whether a list of texts has `wanted`.
-inline bool lists(const WireMap& body, std::string_view name, std::string_view wanted) {
-  const auto all = field_of<WireArray>(body, name);
-  return std::find(all.begin(), all.end(), WireValue(std::string(wanted))) != all.end();
+inline bool list_has(const WireMap& body, std::string_view name, std::string_view wanted) {
+  const WireArray* all = find_as<WireArray>(body, name);
+  return all != nullptr && std::find(all->begin(), all->end(), WireValue(std::string(wanted))) != all->end();
 }
 
 }  // namespace troupe::comm

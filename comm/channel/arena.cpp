@@ -159,7 +159,7 @@ Result<Arena> Arena::attach(const std::string& handle, std::size_t expected_byte
                  fmt::format("arena {} holds {} bytes; the plan wants {}", handle, parsed.bytes, expected_bytes)};
   }
   TROUPE_ASSIGN(FileDescriptor file, ArenaDesk::fetch(parsed.ticket));
-  TROUPE_ASSIGN(Arena arena, of_other(std::move(file), expected_bytes, farthest, "arena " + handle));
+  TROUPE_ASSIGN(Arena arena, map_foreign(std::move(file), expected_bytes, farthest, "arena " + handle));
   arena.handle_ = handle;
   return arena;
 }
@@ -168,21 +168,21 @@ Result<Arena> Arena::attach_to(std::int64_t pid, std::int64_t fd, std::size_t ex
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.is_open()) return Error{Errc::not_found, fmt::format("{} cannot be opened: {}", path, why(errno))};
-  return of_other(std::move(file), expected_bytes, ArenaPlace::memory, path);
+  return map_foreign(std::move(file), expected_bytes, ArenaPlace::memory, path);
 }
 
-Result<Arena> Arena::of_other(FileDescriptor file, std::size_t expected_bytes, ArenaPlace farthest,
-                              const std::string& what) {
+Result<Arena> Arena::map_foreign(FileDescriptor file, std::size_t expected_bytes, ArenaPlace farthest,
+                                 const std::string& what) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0)
     return Error{Errc::failed_precondition, fmt::format("{}: fstat: {}", what, why(errno))};
-  // Another process made it: in one that shrinks a reader dies of SIGBUS.
+  // Another process made the file and could shrink it: reading behind the new end raises SIGBUS.
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   const bool is_sealed = seals >= 0 && (seals & kWantedSeals) == kWantedSeals;
   const bool is_unnamed = S_ISREG(status.st_mode) && status.st_nlink == 0 && status.st_uid == ::geteuid();
   if (!is_sealed && (farthest == ArenaPlace::memory || seals >= 0 || !is_unnamed)) {
     return Error{Errc::failed_precondition,
-                 fmt::format("{}: what was left there is not a sealed memfd{}", what,
+                 fmt::format("{}: the descriptor is not a sealed memfd{}", what,
                              farthest == ArenaPlace::disk ? ", nor a file without a name" : "")};
   }
   if (static_cast<std::uint64_t>(status.st_size) != expected_bytes) {

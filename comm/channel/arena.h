@@ -41,9 +41,10 @@ class Arena {
   static Result<Arena> attach(const std::string& handle, std::size_t expected_bytes,
                               ArenaPlace farthest = ArenaPlace::memory);
 
-  /// Maps the memfd that process `pid` made for this one and holds open as `fd`; it wants the seals that create() sets.
-  /// Only of a process of this user that may be looked into, as those that have just begun a program. Errors: not_found
-  /// (no such process or descriptor), failed_precondition, invalid_argument, as attach().
+  /// Maps the memfd that process `pid` made for this one and holds open as `fd`; the memfd must have the seals that
+  /// create() sets. The kernel allows this for a dumpable process of the same user, which a process is after exec
+  /// (ptrace(2)). Errors: not_found (no such process or descriptor), failed_precondition, invalid_argument, as
+  /// attach().
   static Result<Arena> attach_to(std::int64_t pid, std::int64_t fd, std::size_t expected_bytes);
 
   /// Moving keeps every address in the memory valid; the moved-from object holds none.
@@ -64,9 +65,9 @@ class Arena {
  private:
   Arena() = default;
   static Result<Arena> mapped(FileDescriptor file, std::size_t bytes, const std::string& what);
-  /// A mapping of what another process made.
-  static Result<Arena> of_other(FileDescriptor file, std::size_t expected_bytes, ArenaPlace farthest,
-                                const std::string& what);
+  /// Checks and maps a file of another process.
+  static Result<Arena> map_foreign(FileDescriptor file, std::size_t expected_bytes, ArenaPlace farthest,
+                                   const std::string& what);
   void release() noexcept;
 
   /// The owner's: what it publishes, and its line to the desk.

@@ -72,6 +72,12 @@ inline WireValue::WireValue(NdArray value) : storage(std::move(value)) {}
 
 /// The value of that name, or null.
 const WireValue* find(const WireMap& map, std::string_view name);
+/// The value of that name as a T; null where it is absent or of another type.
+template <class T>
+const T* find_as(const WireMap& map, std::string_view name) {
+  const WireValue* value = find(map, name);
+  return value == nullptr ? nullptr : value->as<T>();
+}
 
 /// What a value is, for messages: "a string", "a map of 3", "an array <f4 [7]".
 std::string describe(const WireValue& value);

@@ -7,32 +7,32 @@ import struct
 
 import numpy as np
 
-HUBS = 8  # bytes in front: the number by which the simulator knows the memory
+NONCE_BYTES = 8  # at the start of the memory: the simulator's nonce
 F_ADD_SEALS, SEALS = 1033, 0x1 | 0x2 | 0x4  # no other seals, no shrinking, no growing
 
 
-class Disagreement(Exception):
+class LayoutError(Exception):
     """The simulator's arrays are not those of this worker's environments."""
 
 
 def _places(offered, wanted, size):
-    """{name: offset} of `offered` [[name, dtype, shape, offset]]. Raises Disagreement unless they are the `wanted`
+    """{name: offset} of `offered` [[name, dtype, shape, offset]]. Raises LayoutError unless they are the `wanted`
     {name: array}, each by itself inside `size` bytes."""
-    places, spans = {}, [(0, HUBS)]
+    places, spans = {}, [(0, NONCE_BYTES)]
     for name, dtype, shape, offset in offered:
         like = wanted.get(name)
         if like is None or name in places or (dtype, tuple(shape)) != (like.dtype.newbyteorder("<").str, like.shape):
-            raise Disagreement(f"an array {name} {dtype} {list(shape)}")
+            raise LayoutError(f"an array {name} {dtype} {list(shape)}")
         if offset < 0 or offset % 8 or offset + like.nbytes > size:
-            raise Disagreement(f"{name} at byte {offset} of {size}; it has {like.nbytes}")
+            raise LayoutError(f"{name} at byte {offset} of {size}; it has {like.nbytes}")
         places[name] = offset
         if like.nbytes:
             spans.append((offset, offset + like.nbytes))
     if len(places) < len(wanted):
-        raise Disagreement(f"no array {', '.join(sorted(set(wanted) - set(places)))}")
+        raise LayoutError(f"no array {', '.join(sorted(set(wanted) - set(places)))}")
     spans.sort()
     if any(end > begin for (_, end), (begin, _) in zip(spans, spans[1:])):
-        raise Disagreement("two arrays in one place")
+        raise LayoutError("two arrays in one place")
     return places
 
 
@@ -49,7 +49,7 @@ class Shared:
         except BaseException:
             self.close()
             raise
-        memory[:HUBS] = struct.pack("<q", nonce)
+        memory[:NONCE_BYTES] = struct.pack("<q", nonce)
         self.arrays = {name: np.frombuffer(memory, like.dtype, like.size, places[name]).reshape(like.shape)
                        for name, like in wanted.items()}
 

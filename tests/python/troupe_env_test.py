@@ -20,10 +20,11 @@ import numpy as np  # noqa: E402
 import toy_envs  # noqa: E402
 import zmq  # noqa: E402
 from troupe_env import wire, worker  # noqa: E402
+from troupe_env.adapters import robosuite_lift  # noqa: E402
 from troupe_env.fields import Actions, fields_of  # noqa: E402
 from troupe_env.host import Kind, Rows, read_options  # noqa: E402
 from troupe_env.said import Said  # noqa: E402
-from troupe_env.shared import Disagreement  # noqa: E402
+from troupe_env.shared import LayoutError  # noqa: E402
 from troupe_env.spaces import Box, Dict, Discrete  # noqa: E402
 
 
@@ -45,6 +46,24 @@ class WireTest(unittest.TestCase):
         for frames in ([], good[:1], [b"TRB2", good[1]], [wire.MAGIC, b""], [wire.MAGIC, b"\x01"], good + [b""], other):
             with self.assertRaises(wire.Malformed):
                 wire.unpack(frames)
+
+
+class RobosuiteLiftTest(unittest.TestCase):
+    @staticmethod
+    def action(away, width, speed=0.0):
+        """Of a hand whose cube is `away` from it, with `width` metres between fingers that close at `speed`."""
+        hand = np.zeros(50)
+        hand[-4:] = width / 2, -width / 2, speed, -speed
+        return robosuite_lift.expert({"object-state": np.r_[np.zeros(7), away], "robot0_proprio-state": hand})
+
+    def test_the_hand_goes_over_the_cube_then_down_with_open_fingers(self):
+        np.testing.assert_allclose(self.action((0.05, -0.2, -0.08), 0.08), (0.5, -1, 0, 0, 0, 0, -1))
+        np.testing.assert_allclose(self.action((0.01, 0, -0.05), 0.08), (0.1, 0, -0.5, 0, 0, 0, -1))
+
+    def test_fingers_close_on_the_cube_and_rise_once_they_are_still(self):
+        self.assertEqual(list(self.action((0, 0, -0.01), 0.08)[[2, 6]]), [-0.1, 1])
+        self.assertEqual(list(self.action((0, 0, -0.01), 0.05, speed=-0.1)[[2, 6]]), [-0.1, 1])
+        self.assertEqual(list(self.action((0, 0, -0.01), 0.05)[[2, 6]]), [0.5, 1])
 
 
 class FieldsTest(unittest.TestCase):
@@ -261,7 +280,7 @@ class SharedTest(unittest.TestCase):
                             (at(2, 2, [3, 2]), r"an array actions <f4 \[3, 2\]"), (at(8, 1, "<f8"), "an array obs.state"),
                             (at(8, 0, "obs.other"), "an array obs.other"), (lambda arrays: arrays.pop(), "no array obs"),
                             (lambda arrays: arrays.append(arrays[0]), "an array rows")):
-            with self.assertRaisesRegex(Disagreement, why):
+            with self.assertRaisesRegex(LayoutError, why):
                 rows.share(offered(3)[0], 1, offered(3, change)[1])
         self.assertEqual(os.listdir("/proc/self/fd"), before)
         self.assertIn("obs", rows.reset(np.arange(1), np.zeros(1, np.uint64)))  # messages still carry them

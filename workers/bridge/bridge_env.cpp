@@ -91,8 +91,7 @@ Result<void> BridgeEnv::read_observations(const WireMap& answer, std::span<const
         out[i].alive[agent] = number_at<std::uint8_t>(alive, i * agents + agent);
     }
   }
-  const WireValue* errors = find(answer, "errors");
-  const WireArray* list = errors == nullptr ? nullptr : errors->as<WireArray>();
+  const WireArray* list = comm::find_as<WireArray>(answer, "errors");
   if (list == nullptr) return broken_answer("has no errors, a list");
   for (const WireValue& one : *list) {
     const WireArray* pair = one.as<WireArray>();
@@ -113,11 +112,7 @@ Result<void> BridgeEnv::render(std::int64_t lane, const std::string& camera, Ren
     return Error{Errc::not_found, fmt::format("{} has no camera '{}'", spec_.id, camera)};
   TROUPE_ASSIGN(const WireMap answer,
                 lease_->call("RENDER", {{"row", lane}, {"width", out.width}, {"height", out.height}}, patience_));
-  const WireValue* value = find(answer, "rgb");
-  const NdArray* rgb = value == nullptr ? nullptr : value->as<NdArray>();
-  if (rgb == nullptr || rgb->dtype != "|u1" || rgb->shape != std::vector<std::int64_t>{out.height, out.width, 3})
-    return broken_answer(fmt::format("has {} as 'rgb'; wanted an array |u1 [{}, {}, 3]",
-                                     value == nullptr ? "nothing" : describe(*value), out.height, out.width));
+  TROUPE_ASSIGN(const NdArray* rgb, array_in(answer, "rgb", "|u1", {out.height, out.width, 3}));
   std::memcpy(out.rgb.data(), rgb->data.data(), rgb->data.size());
   return {};
 }
@@ -130,10 +125,7 @@ Result<void> BridgeEnv::advise(std::int64_t lane, std::span<float> action) {
                  fmt::format("{} has no expert to record: its class has no method expert(observation), nor does its "
                              "adapter know one (docs/bridge.md#experts)",
                              spec_.id)};
-  const NdArray* array = value == nullptr ? nullptr : value->as<NdArray>();
-  if (array == nullptr || array->dtype != "<f4" || array->shape != std::vector<std::int64_t>{spec_.action.size})
-    return broken_answer(fmt::format("has {} as 'action'; wanted an array <f4 [{}]",
-                                     value == nullptr ? "nothing" : describe(*value), spec_.action.size));
+  TROUPE_ASSIGN(const NdArray* array, array_in(answer, "action", "<f4", {spec_.action.size}));
   std::memcpy(action.data(), array->data.data(), array->data.size());
   return {};
 }

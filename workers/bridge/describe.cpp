@@ -25,8 +25,8 @@ Result<EnvSpec> describe_in_python(const WorkerCommand& command, const std::stri
   std::optional<WorkerProcess::End> ended;
   while (!(ended = process.poll_end())) {
     if (Clock::now() > end)
-      return Error{Errc::deadline_exceeded,
-                   fmt::format("{}: Python gave no description in 3 minutes: {}", id, process.last_line())};
+      return Error{Errc::deadline_exceeded, fmt::format("{}: Python gave no description in {} minutes: {}", id,
+                                                        kStartPatience.count(), process.last_line())};
     pollfd items[] = {{process.ended(), POLLIN, 0}, {process.out(), POLLIN, 0}, {process.err(), POLLIN, 0}};
     ::poll(items, 3, kPollMs);
     process.take_output();

@@ -17,10 +17,10 @@ using comm::WireArray;
 using comm::WireMap;
 using comm::WireValue;
 
-/// Arrays begin on lines of their own, behind one that is the hub's.
-constexpr std::int64_t kLine = 64;
+/// Arrays begin on cache lines of their own; the first line holds the hub's nonce.
+constexpr std::int64_t kCacheLine = 64;
 
-std::int64_t in_lines(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+std::int64_t whole_cache_lines(std::int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
 /// What the numbers of an observation are stored as.
 const char* numpy_name(EnvDType dtype) {
@@ -36,6 +36,16 @@ std::vector<std::int64_t> batched(std::int64_t count, const std::vector<std::int
 }  // namespace
 
 Error broken_answer(const std::string& what) { return {Errc::data_loss, "the worker's answer " + what}; }
+
+Result<const NdArray*> array_in(const WireMap& map, std::string_view name, std::string_view dtype,
+                                const std::vector<std::int64_t>& shape) {
+  const NdArray* array = comm::find_as<NdArray>(map, name);
+  if (array != nullptr && array->dtype == dtype && array->shape == shape) return array;
+  const WireValue* value = find(map, name);
+  return broken_answer(fmt::format("has {} as '{}'; wanted an array {} [{}]",
+                                   value == nullptr ? "nothing" : describe(*value), name, dtype,
+                                   fmt::join(shape, ", ")));
+}
 
 LeaseArrays::LeaseArrays(comm::BridgeLease& lease, const EnvSpec& spec, std::int64_t lanes, bool shares_memory,
                          std::chrono::milliseconds patience)
@@ -74,14 +84,14 @@ void LeaseArrays::add_kind(std::string name, const char* dtype, std::vector<std:
 }
 
 Result<comm::Arena> LeaseArrays::share(comm::BridgeLease& lease, std::chrono::milliseconds patience) {
-  std::int64_t end = kLine;
+  std::int64_t end = kCacheLine;
   WireArray arrays;
   for (Kind& kind : kinds_) {
     WireArray shape;
     for (const std::int64_t size : batched(lanes_, kind.shape)) shape.emplace_back(size);
     const std::string name = kind.is_observed ? "obs." + kind.name : kind.name;
     arrays.emplace_back(WireArray{name, kind.dtype, std::move(shape), end});
-    kind.offset = std::exchange(end, end + in_lines(lanes_ * kind.row_bytes));
+    kind.offset = std::exchange(end, end + whole_cache_lines(lanes_ * kind.row_bytes));
   }
   return lease.share(end, std::move(arrays), patience);
 }
@@ -122,18 +132,11 @@ Result<std::span<const std::byte>> LeaseArrays::in(const WireMap& answer, std::s
   }
   const WireMap* map = &answer;
   if (kind.is_observed) {
-    const WireValue* all = find(answer, "obs");
-    map = all == nullptr ? nullptr : all->as<WireMap>();
+    map = comm::find_as<WireMap>(answer, "obs");
     if (map == nullptr) return broken_answer("has no obs, a map");
   }
-  const WireValue* value = find(*map, kind.name);
-  const NdArray* array = value == nullptr ? nullptr : value->as<NdArray>();
-  const auto shape = batched(count, kind.shape);
-  if (array != nullptr && array->dtype == kind.dtype && array->shape == shape)
-    return std::span<const std::byte>(array->data);
-  return broken_answer(fmt::format("has {} as '{}'; wanted an array {} [{}]",
-                                   value == nullptr ? "nothing" : describe(*value), kind.name, kind.dtype,
-                                   fmt::join(shape, ", ")));
+  TROUPE_ASSIGN(const NdArray* array, array_in(*map, kind.name, kind.dtype, batched(count, kind.shape)));
+  return std::span<const std::byte>(array->data);
 }
 
 }  // namespace troupe::workers

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -14,17 +15,21 @@
 
 namespace troupe::workers {
 
-/// What a worker should not have answered.
+/// The error of a malformed answer: "the worker's answer " and what is wrong.
 Error broken_answer(const std::string& what);
+/// The array `name` of a map in an answer. Errors: data_loss (none there, or of another dtype or shape).
+Result<const comm::NdArray*> array_in(const comm::WireMap& map, std::string_view name, std::string_view dtype,
+                                      const std::vector<std::int64_t>& shape);
 
 /// Arrays that questions to the worker of one lease and its answers carry, a row for each lane asked: in the messages,
 /// or, with a worker of this machine, in memory that both have mapped; messages then carry the number of rows alone
 /// (docs/bridge.md#messages). One question at a time.
 class LeaseArrays {
  public:
-  /// Fields of the observation follow them; then, with several agents, who is alive.
+  /// Index of an array. The observation's fields follow from `observation` on; with several agents, alive() is the
+  /// last.
   enum Part : std::size_t { rows, seeds, actions, reward, terminated, truncated, success, info, observation };
-  /// Of several agents alone.
+  /// Index of the array that says which agents are alive; only with several agents.
   std::size_t alive() const { return kinds_.size() - 1; }
 
   /// With memory where `shares_memory` and the worker can; why it cannot is logged.
@@ -33,7 +38,7 @@ class LeaseArrays {
 
   /// A question about these lanes.
   comm::WireMap question(std::span<const std::int64_t> lanes);
-  /// Gives it an array with a row for each lane.
+  /// Adds an array with a row for each lane to the question.
   void add(comm::WireMap& question, Part part, std::span<const std::byte> values);
 
   /// What an answer has as `part`, a row for each of `count` lanes; valid until the next question and as long as the

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostAbove = 6;  // build/release/tests/env/bridge of the source tree
+constexpr int kMostAbove = 6;  // build/release/tests/workers/bridge is five folders deep
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);

@@ -33,7 +33,7 @@ using comm::BridgeHub;
 constexpr int kMaxPollMs = 100;
 constexpr std::chrono::milliseconds kFirstPause{100}, kLongestPause{30'000};
 
-/// How far a worker of a name is.
+/// How far a worker has come: started, joined the hub, answered a question.
 enum class Progress { started, came, answered };
 
 /// A worker's `--options` and the job's mean the same: a text that is JSON is it, as the worker reads them.

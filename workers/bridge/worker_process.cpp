@@ -23,8 +23,8 @@ namespace troupe::workers {
 namespace {
 
 constexpr std::size_t kTailBytes = 65'536, kMostOutput = 16 << 20;
-constexpr int kLastWaitMs = 5'000;  // for a process that was killed: one that hangs in the kernel holds up nobody
-constexpr int kSaid = 2;            // python/troupe_env/__main__.py: the last line is a sentence for the user
+constexpr int kLastWaitMs = 5'000;  // for a killed process; one that hangs in the kernel is left behind
+constexpr int kUserErrorExit = 2;   // python/troupe_env/__main__.py: the last line is a sentence for the user
 
 std::vector<std::string> environment_of(const WorkerCommand& command) {
   auto variables = command.variables;
@@ -138,14 +138,14 @@ std::optional<WorkerProcess::End> WorkerProcess::poll_end() {
     return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | flags) == 0 && info.si_pid != 0;
   };
   if (is_over_ || !wait_for(WNOWAIT)) return std::nullopt;
-  kill();  // what it left behind: until it is waited for, its number is nobody else's
+  kill();  // kill the rest of its process group; the process id is not reused before waitid() reaps it
   wait_for(0);
   is_over_ = true;
   take_output();
   if (info.si_code != CLD_EXITED)
     return End{fmt::format("{} was ended by signal {}: {}", program_, info.si_status, last_line())};
   if (info.si_status == 0) return End{};
-  if (info.si_status == kSaid) return End{last_line(), true};
+  if (info.si_status == kUserErrorExit) return End{last_line(), true};
   return End{fmt::format("{} ended with code {}: {}", program_, info.si_status, last_line())};
 }
 

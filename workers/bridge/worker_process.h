@@ -13,7 +13,7 @@
 
 namespace troupe::workers {
 
-/// What Python may take to start and to make its first environment.
+/// Longest time for a worker to start Python and make its first environment.
 inline constexpr std::chrono::minutes kStartPatience{3};
 
 /// A process of Python: with a process group of its own, killed when it is destroyed. One thread; it dies with the

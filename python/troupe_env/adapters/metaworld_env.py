@@ -22,7 +22,7 @@ class _Task:
             self.expert = policy().get_action  # reads the observation alone
         # as its own MT1 does: goals differ from episode to episode, by the seed, and are observed
         env._partially_observable = False
-        # what its step clips observations to is kept from before: it has no goal
+        # step() clips observations to this cached space, which was made without the goal: drop it
         env.__dict__.pop("sawyer_observation_space", None)
         env._freeze_rand_vec = False
         env._set_task_called = True

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..said import Said
 from ..spaces import Box, Dict
-from . import need
+from . import need, robosuite_lift
 
 
 def make(name, options):
@@ -14,7 +14,11 @@ def make(name, options):
     cameras = bool(options.get("use_camera_obs", False))
     horizon = int(options.get("horizon", 1000))
     arguments = {"robots": "Panda", "has_renderer": False, "has_offscreen_renderer": cameras, "use_camera_obs": cameras}
-    return _Task(robosuite.make(name, **{**arguments, **options, "ignore_done": True}), horizon)
+    task = _Task(robosuite.make(name, **{**arguments, **options, "ignore_done": True}), horizon)
+    # the package has no scripted policies; ours reads vectors of one robot under its default controller
+    if name == "Lift" and not {"robots", "controller_configs", "gripper_types", "use_object_obs"} & set(options):
+        task.expert = robosuite_lift.expert
+    return task
 
 
 class _Task:

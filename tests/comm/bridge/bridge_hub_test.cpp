@@ -19,6 +19,7 @@
 #include <set>
 #include <thread>
 
+#include "comm/bridge/message_fields.h"
 #include "comm/serve/msgpack_numpy.h"
 #include "tests/comm/bridge/scripted_worker.h"
 #include "tests/support/scratch_folder.h"
@@ -31,11 +32,6 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 constexpr auto kPatience = 20'000ms;
-
-std::string text(const BridgeMessage& message, const char* name) {
-  const WireValue* value = find(message.body, name);
-  return value != nullptr && value->as<std::string>() ? *value->as<std::string>() : "";
-}
 
 /// Of this machine and its process ids, as a worker says it.
 std::string host_id() {
@@ -146,15 +142,15 @@ TEST_F(BridgeHubTest, AWorkerOfAnotherVersionOrThatIsNotAcceptedIsToldWhy) {
   ScriptedWorker worker(hub_->endpoint());
   const auto answer = worker.hello(WireMap{{"name", "w0"}, {"env", "Ant-v5"}});
   EXPECT_EQ(answer.type, "REJECT");
-  EXPECT_EQ(text(answer, "reason"), "this simulator steps toy");
-  EXPECT_THAT(text(worker.hello(WireMap{}), "reason"), HasSubstr("no name"));
+  EXPECT_EQ(text(answer.body, "reason"), "this simulator steps toy");
+  EXPECT_THAT(text(worker.hello(WireMap{}).body, "reason"), HasSubstr("no name"));
   ScriptedWorker old(hub_->endpoint());
   const std::string message(
       "\x85\xa1v\x92\x02\x00\xa1t\xa5HELLO\xa1s\x00\xa1q\x00\xa1"
       "b\x80",
       23);
   old.send({kBridgeMagic, message});
-  EXPECT_THAT(text(old.hear("REJECT"), "reason"), HasSubstr("its version is 2"));
+  EXPECT_THAT(text(old.hear("REJECT").body, "reason"), HasSubstr("its version is 2"));
 }
 
 TEST_F(BridgeHubTest, AnAnswerAfterTheDeadlineIsDroppedAndTheWorkerGivenUp) {
@@ -332,7 +328,7 @@ TEST_F(BridgeHubTest, NoMemoryIsAskedOfAWorkerElsewhereOrThatCannot) {
   }
 }
 
-TEST_F(BridgeHubTest, WhoWaitsForEnvironmentsThatAreMadeIsCounted) {
+TEST_F(BridgeHubTest, CallsThatWaitForAWorkerOrForItsEnvironmentsAreCounted) {
   start();
   auto asked = std::async(std::launch::async, [&] { return hub_->lease(1, kPatience); });
   const auto is_making = [&] { return hub_->stats().making > 0; };
@@ -388,7 +384,7 @@ TEST_F(BridgeHubTest, GarbageIsCountedAndHoldsUpNobody) {
   stranger.say(BridgeMessage{.type = "STEP", .session = worker.session()});
   stranger.say(BridgeMessage{.type = "NONSENSE", .session = 99});
   worker.say("NONSENSE");
-  EXPECT_THAT(text(worker.hear("ERR"), "text"), HasSubstr("no message 'NONSENSE'"));
+  EXPECT_THAT(text(worker.hear("ERR").body, "text"), HasSubstr("no message 'NONSENSE'"));
   auto asked = std::async(std::launch::async, [&] { return lease->call("STEP", {}, kPatience); });
   worker.answer(worker.hear("STEP"), "RESULT");
   EXPECT_TRUE(asked.get());
@@ -422,7 +418,7 @@ TEST_F(BridgeHubTest, MessagesThatAreNearlyRightEndNeitherHubNorOtherWorkers) {
     if (i % 100 != 99) continue;
     // the hub's answers are read, so that its queue to this worker does not fill
     stranger.say(BridgeMessage{.type = "HELLO", .body = {{"name", "last"}}});
-    while (text(stranger.hear("REJECT"), "reason") != "no more of them") {
+    while (text(stranger.hear("REJECT").body, "reason") != "no more of them") {
     }
   }
   EXPECT_GT(hub_->stats().malformed, 0);
