@@ -25,7 +25,7 @@
 #include "workers/checkpoint/role.h"
 #include "workers/decoder/decoder_role.h"
 #include "workers/inference/agent/agent.h"
-#include "workers/learner/imitation/demonstrations.h"
+#include "workers/learner/imitation/demonstration_builder.h"
 #include "workers/pipeline/pipeline.h"
 
 namespace troupe::actors {
@@ -46,12 +46,12 @@ Result<BuildSample> decode_samples(const JobConfig& job) {
 
 Result<BuildSample> read_demonstrations(const JobConfig& job, const EnvSpec& env) {
   TROUPE_ASSIGN(const Agent agent, make_agent(job, env));
-  TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
-  const auto seed = static_cast<std::uint64_t>(job.job.seed);
-  return BuildSample([data, seed, held_out = job.eval.max_samples](Split split, std::int64_t position,
-                                                                   std::span<std::byte> slot) -> Result<std::size_t> {
-    const auto bytes = static_cast<std::size_t>(data->layout().bytes);
-    TROUPE_TRY(data->build(split, position, seed, held_out, slot.first(bytes)));
+  TROUPE_ASSIGN(auto data, Demonstrations::open(job, agent.shape));
+  TROUPE_ASSIGN(DemonstrationBuilder made, DemonstrationBuilder::make(std::move(data), job));
+  auto builder = std::make_shared<DemonstrationBuilder>(std::move(made));
+  return BuildSample([builder](Split split, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
+    const auto bytes = static_cast<std::size_t>(builder->layout().bytes);
+    TROUPE_TRY(builder->build(split, position, slot.first(bytes)));
     return bytes;
   });
 }

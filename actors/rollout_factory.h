@@ -14,8 +14,9 @@ Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const A
 
 /// An actor of the role `rollout`: takes blocks of environments from simulators and weights from learners, and gives
 /// trajectories to learners. Slots for weights: 2 a data rank and 2 more, of rollout.bucket_bytes each. With
-/// algorithm.deterministic it waits for every planned simulator. Errors: those of make_agent, read_feed_client and
-/// consumer_channels.
+/// algorithm.deterministic it waits for every planned simulator. With cluster.isolation.env inline it makes and steps
+/// the environments itself, on env.threads threads. Errors: those of make_agent, read_feed_client and
+/// consumer_channels; inline those of make_simulator and check_inline.
 Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const ActorIdentity& identity, Outbox outbox);
 
 }  // namespace troupe::actors

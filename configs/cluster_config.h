@@ -147,8 +147,11 @@ struct ClusterConfig {
     v.map("component_placement", &ClusterConfig::component_placement,
           "placement of each role: learner, decoder (or encoder, with data.features.encode encoder; with job.kind rl "
           "env, rollout and evaluator), checkpointer");
-    v.map("isolation", &ClusterConfig::isolation,
-          "per role: process (own OS process) or thread (inside the node's process)", {"process", "thread"});
+    v.map(
+        "isolation", &ClusterConfig::isolation,
+        "per role: process (own OS process) or thread (inside the node's process); env: inline (stepped by the rollout "
+        "workers, without simulators)",
+        {"process", "thread", "inline"});
     v.map("elastic", &ClusterConfig::elastic, "bounds of elastic pools (decoder, encoder, env, rollout)");
     v.group("threads", &ClusterConfig::threads, "threads of actors that compute");
     v.group("restart", &ClusterConfig::restart, "restart budget of host processes");

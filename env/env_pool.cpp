@@ -283,20 +283,18 @@ EnvPool::Counters EnvPool::counters() const {
   return sum;
 }
 
-const std::string& EnvPool::why_lost(std::int64_t i) const {
-  return state_->groups.at(static_cast<std::size_t>(i / envs())).block->why_lost(i % envs());
+EnvBlock& EnvPool::block_of(std::int64_t i) const {
+  return *state_->groups.at(static_cast<std::size_t>(i / envs())).block;
 }
 
-std::uint64_t EnvPool::state_hash(std::int64_t i) const {
-  return state_->groups.at(static_cast<std::size_t>(i / envs())).block->state_hash(i % envs());
-}
+const std::string& EnvPool::why_lost(std::int64_t i) const { return block_of(i).why_lost(i % envs()); }
+
+std::uint64_t EnvPool::state_hash(std::int64_t i) const { return block_of(i).state_hash(i % envs()); }
 
 Result<void> EnvPool::render(std::int64_t i, const std::string& camera, RenderTarget out) {
-  return state_->groups.at(static_cast<std::size_t>(i / envs())).block->render(i % envs(), camera, out);
+  return block_of(i).render(i % envs(), camera, out);
 }
 
-Result<void> EnvPool::advise(std::int64_t i, std::span<float> action) {
-  return state_->groups.at(static_cast<std::size_t>(i / envs())).block->advise(i % envs(), action);
-}
+Result<void> EnvPool::advise(std::int64_t i, std::span<float> action) { return block_of(i).advise(i % envs(), action); }
 
 }  // namespace troupe::env

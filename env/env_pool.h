@@ -130,6 +130,8 @@ class EnvPool {
   Result<void> advise(std::int64_t i, std::span<float> action);
 
  private:
+  /// The block of environment `i`.
+  EnvBlock& block_of(std::int64_t i) const;
   struct State;
   explicit EnvPool(std::unique_ptr<State> state);
   Result<void> send(std::int64_t group, std::span<const float> actions, std::int64_t policy_version,

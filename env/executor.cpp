@@ -251,10 +251,23 @@ class ThreadExecutor final : public Executor {
   std::vector<std::thread> threads_;
 };
 
+/// Rows run on the thread that asks for them.
+class CallerExecutor final : public Executor {
+ public:
+  std::int64_t threads() const override { return 0; }
+  double idle_seconds() const override { return 0; }
+  void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done, Caller) override {
+    for (std::int64_t i = 0; i < rows; ++i) row(i);
+    done();
+  }
+  void help(const std::function<bool()>&) override {}
+};
+
 }  // namespace
 
 std::unique_ptr<Executor> Executor::make(Options options) {
-  TROUPE_CHECK(options.threads >= 1 && options.claim >= 0, "an executor has at least one thread");
+  TROUPE_CHECK(options.threads >= 0 && options.claim >= 0, "an executor has no less than no threads");
+  if (options.threads == 0) return std::make_unique<CallerExecutor>();
   return std::make_unique<ThreadExecutor>(options);
 }
 

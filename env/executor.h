@@ -12,7 +12,7 @@ namespace troupe::env {
 class Executor {
  public:
   struct Options {
-    /// At least 1.
+    /// 0: none; run() takes every row on its caller's thread before it returns.
     std::int64_t threads = 1;
     /// One thread per allowed CPU.
     bool pin = false;

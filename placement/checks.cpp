@@ -89,7 +89,7 @@ void check_learners(const ClusterSnapshot& cluster, const std::vector<Seat>& lea
 void check_pool_size(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
   const std::vector<std::string> elastic = elastic_roles(job);
   for (const auto& [pool, bounds] : job.cluster.elastic) {
-    if (is_other_feeder(pool, job)) continue;
+    if (is_absent_role(pool, job)) continue;
     if (std::find(elastic.begin(), elastic.end(), pool) == elastic.end()) {
       reasons.push_back(fmt::format("cluster.elastic.{}: {} is not an elastic pool; elastic pools: {}.{}", pool, pool,
                                     join_names(elastic), did_you_mean(pool, elastic)));
@@ -153,7 +153,7 @@ std::string isolation_of(const JobConfig& job, const std::string& role) {
 void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
   const std::vector<std::string> known = planned_roles(job);
   for (const auto& [role, value] : job.cluster.isolation) {
-    if (is_other_feeder(role, job)) continue;
+    if (is_absent_role(role, job)) continue;
     if (std::find(known.begin(), known.end(), role) == known.end()) {
       reasons.push_back(fmt::format("cluster.isolation: unknown role '{}'; roles: {}.{}", role, join_names(known),
                                     did_you_mean(role, known)));

@@ -17,6 +17,9 @@ inline std::int64_t versions_per_step(const JobConfig& job) {
   return is_off_policy(job) ? rl_shape(job).rounds_per_step : 1;
 }
 
+/// Most episodes that one evaluation plays side by side.
+inline constexpr std::int64_t kParallelEpisodes = 16;
+
 /// Evaluator processes that play one evaluation before the rest of it is lost
 /// (docs/evaluation.md#evaluations-of-a-run).
 inline constexpr std::int64_t kMostEvaluationStarts = 6;

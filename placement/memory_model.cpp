@@ -146,6 +146,7 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
     table.shard_bytes += (2 * elements.largest_trained_shard - elements.trained) * offloaded;
   }
   table.encoder_bytes = cost.encoder_bytes;
+  table.reference_bytes = cost.reference_bytes;
   table.snapshot_bytes = elements.trained * saved_bytes_per_param(job);
   table.feed_bytes = slots_in_feed * cost.sample_bytes;
   return table;

@@ -48,6 +48,8 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 ///     activations what each block keeps at its level of activation_checkpoint + what the other units keep + the most
 ///                 that one works in; with offload.activations three times the most that a block keeps, and what all
 ///                 blocks keep lies in files; of networks without levels what is kept per sample
+///     reference   with algorithm.policy_gradient.kl_beta the reference policy: its acting units in f32, and what a
+///                 policy holds frozen beside them; no shards, and host memory also beside a device
 ///     snapshot    saved_bytes_per_param() n: master, moments and average on their way to a checkpoint; a file with
 ///                 offload
 ///     feed        slots_in_feed * sample_bytes

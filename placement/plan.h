@@ -71,12 +71,15 @@ struct ModelCost {
   std::int64_t blocks = 0;                       ///< that have levels of recompute; 0: the network has none
   std::array<LevelCost, 4> levels = {};          ///< none, cheap, attention, full
   EndsCost ends = {};
-  std::int64_t level_samples = 1;  ///< that these are of; others in proportion
-  std::int64_t encoder_bytes = 0;  ///< frozen encoders and codec that a learner holds beside its shards
-  std::int64_t sample_bytes = 0;   ///< one slot of the feed's arena
-  std::int64_t decoder_bytes = 0;  ///< working memory of one actor of an elastic pool, with the networks it holds
-  std::int64_t block_bytes = 0;    ///< kind rl: what a simulator sends of one step of a block
-  std::int64_t policy_bytes = 0;   ///< kind rl: what is published to one rollout worker
+  std::int64_t level_samples = 1;    ///< that these are of; others in proportion
+  std::int64_t encoder_bytes = 0;    ///< frozen encoders and codec that a learner holds beside its shards
+  std::int64_t sample_bytes = 0;     ///< one slot of the feed's arena
+  std::int64_t decoder_bytes = 0;    ///< working memory of one decoder, encoder or simulator, with its networks
+  std::int64_t rollout_bytes = 0;    ///< kind rl: working memory of one rollout worker, with its networks
+  std::int64_t evaluator_bytes = 0;  ///< kind rl: the same of the evaluator
+  std::int64_t reference_bytes = 0;  ///< kind rl: whole weights of the reference policy on every rank; 0 without it
+  std::int64_t block_bytes = 0;      ///< kind rl: what a simulator sends of one step of a block
+  std::int64_t policy_bytes = 0;     ///< kind rl: one version of the weights as it is published
 };
 
 /// One actor of the plan.
@@ -108,17 +111,20 @@ struct MemoryTable {
   std::int64_t grad_slot_bytes = 0;   ///< and the replicated gradients, whole
   std::int64_t activation_bytes = 0;
   std::int64_t encoder_bytes = 0;
-  std::int64_t snapshot_bytes = 0;  ///< checkpoint arena
-  std::int64_t feed_bytes = 0;      ///< arena of slots
-  std::int64_t offload_bytes = 0;   ///< states and activations in files; then the checkpoint arena is one too
-  std::int64_t margin_bytes = 0;    ///< on devices: 6 % of the engine's bytes for fragmentation, driver and collectives
+  std::int64_t reference_bytes = 0;  ///< the whole weights of kl_beta's reference policy, in host memory
+  std::int64_t snapshot_bytes = 0;   ///< checkpoint arena
+  std::int64_t feed_bytes = 0;       ///< arena of slots
+  std::int64_t offload_bytes = 0;    ///< states and activations in files; then the checkpoint arena is one too
+  std::int64_t margin_bytes = 0;  ///< on devices: 6 % of the engine's bytes for fragmentation, driver and collectives
   /// What the engine holds: on the rank's device, or in host memory on a node without devices.
   std::int64_t engine_bytes() const {
     return shard_bytes + param_slot_bytes + grad_slot_bytes + activation_bytes + encoder_bytes + margin_bytes;
   }
   /// Shared arenas in host memory.
   std::int64_t arena_bytes() const { return (offload_bytes > 0 ? 0 : snapshot_bytes) + feed_bytes; }
-  std::int64_t total() const { return engine_bytes() + arena_bytes(); }
+  /// In host memory wherever the engine is.
+  std::int64_t host_bytes() const { return arena_bytes() + reference_bytes; }
+  std::int64_t total() const { return engine_bytes() + host_bytes(); }
 };
 
 /// Batch arithmetic: global = micro * data_ranks * accumulation.
@@ -148,7 +154,8 @@ struct Plan {
   std::int64_t disk_bytes_per_checkpoint = 0;
   std::int64_t feed_slots = 0;            ///< slots of each learner's feed
   std::int64_t sample_bytes = 0;          ///< one slot
-  std::int64_t decoder_memory_bytes = 0;  ///< working memory of one actor of an elastic pool, for pools that grow later
+  std::int64_t decoder_memory_bytes = 0;  ///< of one decoder, encoder or simulator, for pools that grow later
+  std::int64_t rollout_memory_bytes = 0;  ///< kind rl: of one rollout worker, for the same
   std::int64_t block_slots = 0;           ///< kind rl: slots of each rollout worker for its simulators
   std::int64_t block_bytes = 0;           ///< kind rl: one of them
   std::vector<std::string> warnings;

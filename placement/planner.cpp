@@ -25,6 +25,13 @@ constexpr std::int64_t kCheckpointerBytes = std::int64_t{64} << 20;
 
 bool on_devices(const Seats& seats) { return !seats.at("learner").front().devices.empty(); }
 
+/// Of one actor that is neither a learner nor the checkpointer.
+std::int64_t working_memory(const ModelCost& cost, const std::string& role) {
+  if (role == RoleKind::rollout) return cost.rollout_bytes;
+  if (role == RoleKind::evaluator) return cost.evaluator_bytes;
+  return cost.decoder_bytes;
+}
+
 // Everything that depends on batch sizes and number formats, so that alternatives can be tried.
 void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
   const std::int64_t ranks = plan.batch.data_ranks;
@@ -42,10 +49,10 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
   }
   for (PlannedActor& a : plan.actors) {
     if (a.role == RoleKind::learner) {
-      a.memory_bytes = devices ? table.arena_bytes() : table.total();
+      a.memory_bytes = devices ? table.host_bytes() : table.total();
       if (a.node != checkpointer_node && a.process_rank < savers) ++remote_ranks;
     } else if (is_elastic(a.role) || a.role == RoleKind::evaluator) {
-      a.memory_bytes = cost.decoder_bytes;
+      a.memory_bytes = working_memory(cost, a.role);
     } else {
       // Shards of ranks on other nodes arrive over the network and are staged here.
       a.memory_bytes = kCheckpointerBytes + remote_ranks * table.snapshot_bytes;
@@ -229,6 +236,7 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.feed_slots = feed_slots(job, plan.batch);
   plan.sample_bytes = cost.sample_bytes;
   plan.decoder_memory_bytes = cost.decoder_bytes;
+  plan.rollout_memory_bytes = cost.rollout_bytes;
   plan.block_slots = job.job.kind == JobKind::rl ? block_slots(job) : 0;
   plan.block_bytes = cost.block_bytes;
   plan.streams = plan_streams(job, plan.actors, stream_sizes(job, plan));

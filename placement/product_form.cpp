@@ -7,7 +7,8 @@ constexpr double kWorthLeaving = 1.3;
 }  // namespace
 
 bool multiplies_bf16(const JobConfig& job) {
-  return job.precision.param == "bf16" || (job.job.kind == JobKind::sft && job.precision.encoders == "bf16");
+  return job.precision.param == "bf16" ||
+         ((job.job.kind == JobKind::sft || learns_dreamzero(job)) && job.precision.encoders == "bf16");
 }
 
 std::string product_form(const JobConfig& job, const ProductRates& rates) {

@@ -131,6 +131,7 @@ std::string diff(const Plan& before, const Plan& after) {
   batch.add("accumulation", before.batch.accumulation, after.batch.accumulation);
   memory.add_bytes("engine", before.learner_memory.engine_bytes(), after.learner_memory.engine_bytes());
   memory.add_bytes("arenas", before.learner_memory.arena_bytes(), after.learner_memory.arena_bytes());
+  memory.add_bytes("reference policy", before.learner_memory.reference_bytes, after.learner_memory.reference_bytes);
   return text + job.line("job") + batch.line("batch") + memory.line("learner memory");
 }
 

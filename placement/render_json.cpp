@@ -60,6 +60,8 @@ json content(const Plan& plan) {
   // what older plans do not have stands only where it differs, so that their plan_id is still theirs
   if (plan.activation_checkpoint != "full") all["activation_checkpoint"] = plan.activation_checkpoint;
   if (plan.learner_memory.offload_bytes != 0) all["offload_bytes"] = plan.learner_memory.offload_bytes;
+  if (plan.learner_memory.reference_bytes != 0) all["reference_bytes"] = plan.learner_memory.reference_bytes;
+  if (plan.rollout_memory_bytes != 0) all["rollout_memory_bytes"] = plan.rollout_memory_bytes;
   if (plan.sharding != "zero3") all["sharding"] = plan.sharding;
   if (!plan.recompute_counts.empty()) all["recompute_counts"] = plan.recompute_counts;
   if (!plan.products.empty()) all["products"] = plan.products;
@@ -120,6 +122,7 @@ Plan plan_from(const json& j) {
   j.at("batch").get_to(plan.batch);
   j.at("learner_memory").get_to(plan.learner_memory);
   plan.learner_memory.offload_bytes = j.value("offload_bytes", std::int64_t{0});
+  plan.learner_memory.reference_bytes = j.value("reference_bytes", std::int64_t{0});
   plan.parameters = j.at("parameters");
   plan.frozen_parameters = j.value("frozen_parameters", std::int64_t{0});
   plan.activation_checkpoint = j.value("activation_checkpoint", plan.activation_checkpoint);
@@ -130,6 +133,7 @@ Plan plan_from(const json& j) {
   plan.feed_slots = j.at("feed_slots");
   plan.sample_bytes = j.at("sample_bytes");
   plan.decoder_memory_bytes = j.at("decoder_memory_bytes");
+  plan.rollout_memory_bytes = j.value("rollout_memory_bytes", std::int64_t{0});
   plan.block_slots = j.value("block_slots", std::int64_t{0});
   plan.block_bytes = j.value("block_bytes", std::int64_t{0});
   plan.warnings = j.at("warnings").get<std::vector<std::string>>();

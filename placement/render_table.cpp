@@ -132,10 +132,11 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
                   gathered_note(plan, job), format_bytes(m.encoder_bytes)),
       fmt::format("+ activations {} (recompute {}, mbs {})", format_bytes(m.activation_bytes), recompute_text(plan),
                   plan.batch.micro)};
-  std::string arenas = fmt::format("feed {} ({} slots x {})", format_bytes(m.feed_bytes), plan.feed_slots,
-                                   format_bytes(plan.sample_bytes));
+  std::string host = fmt::format("feed {} ({} slots x {})", format_bytes(m.feed_bytes), plan.feed_slots,
+                                 format_bytes(plan.sample_bytes));
   if (m.offload_bytes == 0)
-    arenas += fmt::format(" + snapshot {} ({})", format_bytes(m.snapshot_bytes), saved_note(plan, job));
+    host += fmt::format(" + snapshot {} ({})", format_bytes(m.snapshot_bytes), saved_note(plan, job));
+  if (m.reference_bytes > 0) host += fmt::format(" + reference policy {} (kl_beta)", format_bytes(m.reference_bytes));
   if (m.offload_bytes > 0)
     notes.push_back(fmt::format("offloaded to disk: {} + snapshot {}", format_bytes(m.offload_bytes),
                                 format_bytes(m.snapshot_bytes)));
@@ -146,9 +147,9 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
                                 format_bytes(m.margin_bytes), format_bytes(m.engine_bytes()), format_bytes(memory),
                                 100.0 * static_cast<double>(m.engine_bytes()) / static_cast<double>(memory),
                                 format_bytes(memory - m.engine_bytes())));
-    notes.push_back(fmt::format("host {} per rank: {}", format_bytes(m.arena_bytes()), arenas));
+    notes.push_back(fmt::format("host {} per rank: {}", format_bytes(m.host_bytes()), host));
   } else {
-    notes.push_back(fmt::format("+ {} = {} per rank", arenas, format_bytes(m.total())));
+    notes.push_back(fmt::format("+ {} = {} per rank", host, format_bytes(m.total())));
     if (const std::int64_t threads = actors.front()->threads; threads > 1)
       notes.push_back(fmt::format("on {} threads", threads));
   }
@@ -162,7 +163,9 @@ std::string pool_block(const Plan& plan, const JobConfig& job, const std::string
   const ElasticConfig bounds = found == job.cluster.elastic.end() ? ElasticConfig{} : found->second;
   return block(role, actors, places(plan, actors),
                fmt::format("host {}{}", format_bytes(actors.front()->memory_bytes), actors.size() == 1 ? "" : " each"),
-               {fmt::format("{}; elastic {} to {}", actors.front()->isolation, bounds.min, bounds.max)});
+               {fmt::format("{}{}; elastic {} to {}", actors.front()->isolation,
+                            role == RoleKind::rollout && steps_inline(job) ? ", steps its environments itself" : "",
+                            bounds.min, bounds.max)});
 }
 
 std::string evaluator_block(const Plan& plan, const JobConfig& job) {
@@ -209,7 +212,7 @@ std::string batch_line(const Plan& plan, const JobConfig& job) {
   const RlShape shape = rl_shape(job);
   return fmt::format(
       "  {:<13} {} blocks x {} environments x {} control steps x {} = {} environment steps; {} steps = {}\n", "batch",
-      shape.blocks, shape.rows, shape.calls * shape.exec_steps, shape.rounds_per_step,
+      shape.blocks, shape.envs, shape.calls * shape.exec_steps, shape.rounds_per_step,
       format_grouped(shape.env_steps_per_step()), format_grouped(job.training.steps),
       format_grouped(job.training.steps * shape.env_steps_per_step()));
 }

@@ -25,7 +25,7 @@ std::int64_t bytes_of_items(double items, std::int64_t item_bytes) {
 std::int64_t unlimited_replay_log_bytes(const JobConfig& job, std::int64_t item_bytes) {
   if (job.job.kind != JobKind::rl || !is_off_policy(job)) return 0;
   const RlShape shape = rl_shape(job);
-  const std::int64_t transitions = shape.items_per_step() * shape.calls * shape.rows;
+  const std::int64_t transitions = shape.items_per_step() * shape.calls * shape.envs;
   const std::int64_t resident = (job.algorithm.sac.replay_capacity + transitions - 1) / transitions;
   // a step's file is written before the oldest is removed
   const std::int64_t steps = std::min(job.training.steps, resident + 2 * job.checkpoint.interval + 1);
@@ -53,7 +53,7 @@ std::optional<std::string> find_replay_log_problem(const JobConfig& job, std::in
 
 std::int64_t replay_log_bytes_per_million(const JobConfig& job, std::int64_t item_bytes) {
   const RlShape shape = rl_shape(job);
-  return bytes_of_items(1e6 / static_cast<double>(shape.calls * shape.rows), item_bytes);
+  return bytes_of_items(1e6 / static_cast<double>(shape.calls * shape.envs), item_bytes);
 }
 
 }  // namespace troupe::placement

@@ -10,10 +10,10 @@ namespace troupe::placement {
 
 /// The arithmetic of reinforcement learning that every role agrees on without talking: how environments become blocks,
 /// rounds and positions (docs/rl.md). Position p of the feed is one *trajectory item*: block p mod blocks of round p /
-/// blocks. Environments of block b are [b * rows, (b + 1) * rows).
+/// blocks. Environments of block b are [b * envs, (b + 1) * envs).
 struct RlShape {
   std::int64_t blocks = 1;      ///< M
-  std::int64_t rows = 1;        ///< environments of a block; its rows in memory are their agents
+  std::int64_t envs = 1;        ///< environments of a block
   std::int64_t chunk = 1;       ///< K: actions per policy call
   std::int64_t exec_steps = 1;  ///< of them executed
   std::int64_t calls = 1;       ///< T: policy calls of one item
@@ -22,7 +22,7 @@ struct RlShape {
 
   std::int64_t items_per_step() const { return blocks * rounds_per_step; }
   /// Control steps of all environments in one round.
-  std::int64_t env_steps_per_round() const { return blocks * rows * calls * exec_steps; }
+  std::int64_t env_steps_per_round() const { return blocks * envs * calls * exec_steps; }
   std::int64_t env_steps_per_step() const { return env_steps_per_round() * rounds_per_step; }
 };
 
@@ -36,9 +36,9 @@ inline RlShape rl_shape(const JobConfig& job) {
   for (std::int64_t blocks = std::min<std::int64_t>(4, groups); shape.blocks == 0; --blocks) {
     if (groups % blocks == 0) shape.blocks = blocks;
   }
-  shape.rows = std::max<std::int64_t>(1, job.env.num_envs / shape.blocks);
+  shape.envs = std::max<std::int64_t>(1, job.env.num_envs / shape.blocks);
   shape.chunk = job.env.chunk;
-  shape.exec_steps = job.env.exec_steps == 0 ? job.env.chunk : job.env.exec_steps;
+  shape.exec_steps = job.env.executed();
   shape.calls = std::max<std::int64_t>(1, job.rollout.steps / shape.exec_steps);
   shape.rounds_per_step = is_off_policy(job)
                               ? std::max<std::int64_t>(1, job.rollout.commit_every / shape.env_steps_per_round())

@@ -20,8 +20,15 @@ inline std::string feeder_role(const JobConfig& job) {
   return job.data.features.encode == "encoder" ? "encoder" : "decoder";
 }
 
+/// Whether rollout workers step the environments themselves: a job of kind rl without actors of the role `env`.
+inline bool steps_inline(const JobConfig& job) {
+  const auto found = job.cluster.isolation.find("env");
+  return job.job.kind == JobKind::rl && found != job.cluster.isolation.end() && found->second == "inline";
+}
+
 /// Roles whose number of actors may change while the job runs, sources first.
 inline std::vector<std::string> elastic_roles(const JobConfig& job) {
+  if (steps_inline(job)) return {"rollout"};
   if (job.job.kind == JobKind::rl) return {"env", "rollout"};
   return {feeder_role(job)};
 }
@@ -40,9 +47,12 @@ inline bool is_elastic_actor(std::string_view actor) {
 }
 
 /// Elastic roles that this job does not have, and about which its file may still speak.
-inline bool is_other_feeder(std::string_view role, const JobConfig& job) {
-  return job.job.kind == JobKind::sft && (role == RoleKind::decoder || role == RoleKind::encoder) &&
-         role != feeder_role(job);
+inline bool is_absent_role(std::string_view role, const JobConfig& job) {
+  if (role == RoleKind::env && steps_inline(job)) return true;
+  if (role != RoleKind::decoder && role != RoleKind::encoder) return false;
+  // its file may extend that of the fine-tuning job
+  if (learns_dreamzero(job)) return true;
+  return job.job.kind == JobKind::sft && role != feeder_role(job);
 }
 
 /// The actor that plays a job's evaluations beside training.
@@ -61,7 +71,7 @@ struct Flow {
 inline std::vector<Flow> flows(const JobConfig& job) {
   std::vector<Flow> all = {{feeder_role(job), "learner"}};
   if (job.job.kind == JobKind::rl) {
-    all.push_back({"env", "rollout"});
+    if (!steps_inline(job)) all.push_back({"env", "rollout"});
     all.push_back({"learner", "rollout", /*weights=*/true});
     all.push_back({"learner", "evaluator", /*weights=*/true});
   }

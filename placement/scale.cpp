@@ -122,10 +122,12 @@ PlannedActor template_actor(const Plan& plan, const JobConfig& job, const std::s
   for (const PlannedActor& a : plan.actors) {
     if (a.role == role) return a;
   }
+  // plans of earlier versions have one number for all pools
+  const bool holds_policy = role == RoleKind::rollout && plan.rollout_memory_bytes > 0;
   return {.role = role,
           .cpus = feeder_cpus(job, role),
           .isolation = isolation_of(job, role),
-          .memory_bytes = plan.decoder_memory_bytes};
+          .memory_bytes = holds_policy ? plan.rollout_memory_bytes : plan.decoder_memory_bytes};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "placement/format.h"
 #include "placement/placement_string.h"
 #include "placement/resources.h"
+#include "placement/rl_shape.h"
 #include "placement/roles.h"
 
 namespace troupe::placement {
@@ -45,7 +46,7 @@ std::map<std::string, PlacementConfig> split_keys(const JobConfig& job, std::vec
       std::string role = key.substr(begin, end - begin);
       role.erase(std::remove(role.begin(), role.end(), ' '), role.end());
       begin = end + 1;
-      if (is_other_feeder(role, job)) continue;
+      if (is_absent_role(role, job)) continue;
       if (std::find(known.begin(), known.end(), role) == known.end()) {
         reasons.push_back(fmt::format("cluster.component_placement: unknown role '{}'; roles of a {} job: {}.{}", role,
                                       enum_name(job.job.kind), join_names(known), did_you_mean(role, known)));
@@ -118,7 +119,8 @@ std::vector<Seat> default_learners(const ClusterSnapshot& cluster) {
 }
 
 // As many per rank, and per node on cores that has none, as per_rank_of says and free cores go; at least elastic min
-// (or one) and at most elastic max. Rollout workers sit beside learners, which publish weights to them.
+// (or one) and at most elastic max. Rollout workers sit beside learners, which publish weights to them; those that step
+// their environments are as many as cores, as far as there are blocks: the learner waits meanwhile.
 std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role,
                                const Seats& seats) {
   const PerRank per_rank = per_rank_of(role);
@@ -143,7 +145,9 @@ std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& 
         static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / feeder_cpus(job, role)));
     const std::int64_t wanted = std::max<std::int64_t>(ranks[n], is_helper ? 1 : 0) *
                                 (node.devices.empty() ? per_rank.without : per_rank.with_device);
-    for (std::int64_t i = 0; i < std::min(free, wanted); ++i) pool.push_back({static_cast<std::int64_t>(n), {}});
+    const bool steps = role == RoleKind::rollout && steps_inline(job) && node.devices.empty();
+    const std::int64_t count = steps ? std::min(node.cpus, rl_shape(job).blocks) : std::min(free, wanted);
+    for (std::int64_t i = 0; i < count; ++i) pool.push_back({static_cast<std::int64_t>(n), {}});
   }
   const auto least = static_cast<std::size_t>(std::max<std::int64_t>(1, elastic.min));
   const std::int64_t home = seats.at("learner").front().node;

@@ -30,8 +30,16 @@ JobConfig rl_job() {
   return job;
 }
 
+/// Simulators, a rollout worker and the evaluator hold different things.
+ModelCost rl_cost() {
+  ModelCost cost = testing::tiny_cost();
+  cost.rollout_bytes = std::int64_t{200} << 20;
+  cost.evaluator_bytes = std::int64_t{150} << 20;
+  return cost;
+}
+
 Plan plan_of(const JobConfig& job, const std::string& cluster = "cpu4-16G") {
-  return std::get<Plan>(make_plan(*pretend_cluster(cluster), job, testing::tiny_cost()));
+  return std::get<Plan>(make_plan(*pretend_cluster(cluster), job, rl_cost()));
 }
 
 std::vector<std::string> names_of(const Plan& plan) {
@@ -52,7 +60,7 @@ using RlShapeTest = RlPlanTest;
 
 TEST_F(RlShapeTest, BlocksRoundsAndPositionsFollowFromTheJob) {
   const RlShape shape = rl_shape(job);
-  EXPECT_EQ(shape.rows, 2);
+  EXPECT_EQ(shape.envs, 2);
   EXPECT_EQ(shape.calls, 128);
   EXPECT_EQ(shape.items_per_step(), 8);
   EXPECT_EQ(shape.env_steps_per_step(), 2048);
@@ -103,10 +111,39 @@ TEST_F(RlPlanTest, HasOneEvaluatorBesideTheLearners) {
   const Plan plan = plan_of(job);
   EXPECT_EQ(plan.actors.at(3).role, "evaluator");
   EXPECT_EQ(plan.actors.at(3).cpus, 1);
-  EXPECT_EQ(plan.actors.at(3).memory_bytes, testing::tiny_cost().decoder_bytes);
   EXPECT_THAT(to_table(plan, job), HasSubstr("process; 30 episodes every 20 steps and after the last step"));
   job.cluster.component_placement["evaluator"] = {.node_group = "node", .placement = "0:0-1"};
   EXPECT_THAT(refusal(job), HasSubstr("cluster.component_placement.evaluator starts 2 evaluators; exactly one"));
+}
+
+TEST_F(RlPlanTest, EveryRoleIsChargedForWhatItHolds) {
+  const ModelCost cost = rl_cost();
+  const Plan plan = plan_of(job);
+  const auto memory = [&](const char* name) { return find_actor(plan, name)->memory_bytes; };
+  EXPECT_EQ(memory("env/0"), cost.decoder_bytes);
+  EXPECT_EQ(memory("rollout/0"), cost.rollout_bytes);
+  EXPECT_EQ(memory("evaluator/0"), cost.evaluator_bytes);
+}
+
+TEST_F(RlPlanTest, WorkersThatDoNotFitAreNamed) {
+  ModelCost cost = rl_cost();
+  cost.rollout_bytes = std::int64_t{20} << 30;
+  const auto outcome = make_plan(*pretend_cluster("cpu4-16G"), job, cost);
+  EXPECT_THAT(std::get<Infeasible>(outcome).reasons.front(), HasSubstr("1 rollout x 20.0 GiB"));
+}
+
+TEST_F(RlPlanTest, TheReferencePolicyIsOnEveryLearner) {
+  ModelCost cost = rl_cost();
+  const auto planned = [&] { return std::get<Plan>(make_plan(*pretend_cluster("cpu4-16G"), job, cost)); };
+  const Plan without = planned();
+  cost.reference_bytes = std::int64_t{3} << 30;
+  const Plan plan = planned();
+  EXPECT_EQ(plan.learner_memory.total() - without.learner_memory.total(), cost.reference_bytes);
+  EXPECT_EQ(plan.actors.front().memory_bytes, plan.learner_memory.total());
+  EXPECT_EQ(plan.learner_memory.engine_bytes(), without.learner_memory.engine_bytes()) << "it is in no device's memory";
+  EXPECT_THAT(to_table(plan, job), HasSubstr("+ reference policy 3.0 GiB (kl_beta)"));
+  EXPECT_THAT(to_table(without, job), ::testing::Not(HasSubstr("reference policy")));
+  EXPECT_EQ(plan_from_json(to_json(plan))->learner_memory.reference_bytes, cost.reference_bytes);
 }
 
 TEST_F(RlPlanTest, TheEvaluatorsNumberIsFixed) {
@@ -208,6 +245,38 @@ TEST_F(RlPlanTest, BothPoolsScale) {
   const auto workers = scale_pool(plan, cluster, job, "rollout", 2);
   EXPECT_THAT(names_of(std::get<Plan>(workers)),
               ElementsAre("learner/0", "env/0", "rollout/0", "rollout/1", "evaluator/0", "checkpointer/0"));
+}
+
+TEST_F(RlPlanTest, APoolThatGrowsFromNothingIsChargedAsThePlannerWould) {
+  job.cluster.elastic["rollout"] = {.min = 0, .max = 4};
+  const ClusterSnapshot cluster = *pretend_cluster("cpu4-16G");
+  const auto none = std::get<Plan>(scale_pool(plan_of(job), cluster, job, "rollout", 0));
+  ASSERT_EQ(find_actor(none, "rollout/0"), nullptr);
+  const auto read = plan_from_json(to_json(none));
+  const auto again = std::get<Plan>(scale_pool(*read, cluster, job, "rollout", 1));
+  EXPECT_EQ(find_actor(again, "rollout/0")->memory_bytes, rl_cost().rollout_bytes);
+}
+
+TEST_F(RlPlanTest, WorkersThatStepInlineHaveNoSimulators) {
+  job.cluster.isolation = {{"env", "inline"}, {"rollout", "thread"}};
+  job.cluster.elastic["env"] = {.min = 1, .max = 4};
+  job.cluster.component_placement["env"] = {.node_group = "node", .placement = "0"};
+  const ClusterSnapshot cluster = *pretend_cluster("cpu4-16G");
+  const Plan plan = plan_of(job);
+  EXPECT_THAT(names_of(plan), ElementsAre("learner/0", "rollout/0", "rollout/1", "rollout/2", "rollout/3",
+                                          "evaluator/0", "checkpointer/0"))
+      << "they step while the learner waits";
+  job.env.blocks = 2;
+  EXPECT_THAT(names_of(plan_of(job)),
+              ElementsAre("learner/0", "rollout/0", "rollout/1", "evaluator/0", "checkpointer/0"))
+      << "none is without a block";
+  EXPECT_THAT(to_table(plan, job),
+              AllOf(HasSubstr("thread, steps its environments itself; elastic"), ::testing::Not(HasSubstr("env ->"))));
+  const auto refused = scale_pool(plan, cluster, job, "env", 2);
+  EXPECT_THAT(std::get<Infeasible>(refused).reasons.front(),
+              HasSubstr("there is no pool 'env'; elastic pools: rollout"));
+  const auto fewer = std::get<Plan>(scale_pool(plan, cluster, job, "rollout", 2));
+  EXPECT_EQ(pool_size(fewer, "rollout"), 2);
 }
 
 TEST_F(RlPlanTest, OtherPoolsDoNot) {

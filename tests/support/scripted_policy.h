@@ -102,7 +102,7 @@ class ScriptedPolicy final : public Policy {
 };
 
 /// A frame u8 [4, 6, 3] of one colour.
-inline NdArray image(int value, std::vector<std::int64_t> shape = {4, 6, 3}) {
+inline NdArray flat_image(int value, std::vector<std::int64_t> shape = {4, 6, 3}) {
   NdArray array{"|u1", std::move(shape), {}};
   array.data.assign(static_cast<std::size_t>(array.numel()), static_cast<std::byte>(value));
   return array;
@@ -119,7 +119,7 @@ inline Observation droid_observation(int colour, std::vector<float> joints = {0,
   Observation observation;
   observation.prompt = "pick up";
   int offset = 0;
-  for (const std::string& view : droid_info().views) observation.images[view] = image(colour + offset++);
+  for (const std::string& view : droid_info().views) observation.images[view] = flat_image(colour + offset++);
   observation.state["joint_position"] = vector_of(joints);
   observation.state["gripper_position"] = vector_of({0.5F});
   return observation;

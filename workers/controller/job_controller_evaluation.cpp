@@ -9,7 +9,7 @@
 namespace troupe::workers {
 
 void JobController::on(const std::string& from, const EvalBegun& m, TimePoint) {
-  // What it died of while it played is an episode's loss, and counted there.
+  // The evaluator died while it played: the episode is counted as lost, and the death is no restart of the actor.
   if (evaluations_.begun(m)) restarts_.forgive(from);
   if (state_ == JobState::stopping || !evaluations_.counts(m.fence, m.step)) return;
   checkpoints_.on_evaluation_begun(m.step);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/trace.h"
+#include "kernels/compute_thread.h"
 #include "placement/evaluation.h"
 #include "workers/inference/agent/episode_runner.h"
 
@@ -104,6 +105,7 @@ void EvaluatorRole::recover() {
 }
 
 void EvaluatorRole::work() {
+  begin_compute_thread(static_cast<int>(setup_.threads));
   if (under_way_) play(*std::exchange(under_way_, {}));
   for (;;) {
     EvaluationUnderWay next;

@@ -41,7 +41,7 @@ class EvaluatorRole final {
     std::vector<ChannelOptions> weights;
     /// Folder of the journal: the runtime directory.
     std::string folder;
-    /// Threads that step environments.
+    /// Threads that step environments, and that the policy's kernels share.
     std::int64_t threads = 1;
   };
 

@@ -60,6 +60,8 @@ PolicyCaller::PolicyCaller(const JobConfig& job, const PolicyShape& shape, std::
       seed_(static_cast<std::uint64_t>(job.job.seed)),
       uniform_steps_(is_off_policy(job) ? job.algorithm.sac.learning_starts : 0) {
   for (const auto& image : shape_.images) image_keys_.push_back(rl_keys::kImagePrefix + image.name);
+  for (std::size_t i = 0; i < layout_.texts.size(); ++i)
+    text_keys_.push_back(rl_keys::kTextPrefix + shape_.texts[i].name);
   for (const auto& memory : net_->memory()) memory_keys_.push_back(rl_keys::kMemoryPrefix + memory.name);
 }
 
@@ -71,7 +73,7 @@ std::uint64_t PolicyCaller::key(const Call& call, std::int64_t row) const {
 
 bool PolicyCaller::is_uniform(const Call& call) const {
   const std::int64_t before =
-      call.round * rl_.env_steps_per_round() + call.call * rl_.blocks * rl_.rows * rl_.exec_steps;
+      call.round * rl_.env_steps_per_round() + call.call * rl_.blocks * rl_.envs * rl_.exec_steps;
   return before < uniform_steps_;
 }
 
@@ -94,6 +96,10 @@ Batch PolicyCaller::observation(std::span<const Call> calls) const {
     const auto& field = layout_.images[i];
     batch[image_keys_[i]] = gather([i](const Call& call) { return call.item.image(i, call.call); },
                                    std::span(field.shape).subspan(2), image_dtype(shape_.images[i]));
+  }
+  for (std::size_t i = 0; i < text_keys_.size(); ++i) {
+    batch[text_keys_[i]] = gather([i](const Call& call) { return call.item.text(i, call.call); },
+                                  std::span(layout_.texts[i].shape).subspan(2), at::kByte);
   }
   for (std::size_t i = 0; i < memory_keys_.size(); ++i) {
     const std::int64_t shape[] = {net_->memory()[i].width};
@@ -193,6 +199,11 @@ Result<void> PolicyCaller::final_values(const PublishedWeights& weights, const C
       const auto shape = with_rows(count, std::span(layout_.images[i].shape).subspan(2));
       batch[image_keys_[i]] =
           at::from_blob(const_cast<std::uint8_t*>(finals.images[i].data()), shape, image_dtype(shape_.images[i]));
+    }
+    for (std::size_t i = 0; i < text_keys_.size(); ++i) {
+      const auto shape = with_rows(layout_.rows, std::span(layout_.texts[i].shape).subspan(2));
+      batch[text_keys_[i]] = at::from_blob(call.item.text(i, call.call).data(), shape, at::kByte)
+                                 .index_select(0, at::tensor(finals.rows, at::kLong));
     }
     for (std::size_t i = 0; i < memory_keys_.size(); ++i) {
       const std::int64_t shape[] = {count, net_->memory()[i].width};

@@ -48,7 +48,8 @@ class PolicyCaller {
   Result<void> final_values(const PublishedWeights& weights, const Call& call, const FinalRows& finals);
 
  private:
-  /// State, frames and memories of all calls as one batch [calls * n, ...]; a view of the item where there is one call.
+  /// State, frames, texts and memories of all calls as one batch [calls * n, ...]; a view of the item where there is
+  /// one call.
   Batch observation(std::span<const Call> calls) const;
   void act_uniformly(const Call& call);
   /// round * steps_per_round + call * blocks * n * exec_steps < uniform_steps_: the same for all rows of a call.
@@ -63,7 +64,7 @@ class PolicyCaller {
   const std::uint64_t seed_;
   /// sac.learning_starts, environment steps over the whole job; 0 with on-policy algorithms.
   const std::int64_t uniform_steps_;
-  std::vector<std::string> image_keys_, memory_keys_;
+  std::vector<std::string> image_keys_, text_keys_, memory_keys_;
   std::vector<std::uint64_t> keys_;
 };
 

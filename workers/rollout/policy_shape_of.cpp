@@ -17,11 +17,12 @@ bool is_image(const EnvField& field) {
 }
 }  // namespace
 
-Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env) {
+Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env, const PolicyConfig& policy) {
   PolicyShape shape;
   for (const EnvField& field : spec.observation) {
-    if (field.reader == EnvReader::text) continue;
-    if (is_vector(field)) {
+    if (field.reader == EnvReader::text) {
+      if (policy.reads_text()) shape.texts.push_back({.name = field.name, .bytes = field.bytes()});
+    } else if (is_vector(field)) {
       shape.state_dim += field.numel();
       if (field.reader == EnvReader::critic) shape.critic_dim += field.numel();
       if (field.reader == EnvReader::action_mask) shape.mask_dim = field.numel();
@@ -72,8 +73,9 @@ ObservationParts observation_parts(const EnvSpec& spec) {
   ObservationParts parts;
   for (std::size_t index = 0; index < spec.observation.size(); ++index) {
     const EnvField& field = spec.observation[index];
-    if (field.reader == EnvReader::text) continue;
-    if (is_vector(field)) {
+    if (field.reader == EnvReader::text) {
+      parts.texts.push_back({.field = index, .bytes = field.bytes()});
+    } else if (is_vector(field)) {
       parts.vectors.push_back(
           {.field = index, .column = 0, .numel = field.numel(), .dtype = field.dtype, .reader = field.reader});
     } else if (is_image(field)) {

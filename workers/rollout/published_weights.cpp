@@ -10,7 +10,7 @@
 namespace troupe::workers {
 
 WeightStream::WeightStream(const PolicyNet& net) : names_(net.acting_units()) {
-  const auto& units = net.units();
+  const auto units = state_units(net.units());
   for (const std::string& name : names_) {
     const auto unit = std::find_if(units.begin(), units.end(), [&](const UnitSpec& spec) { return spec.name == name; });
     TROUPE_CHECK(unit != units.end(), "an acting unit is one of the policy's units");

@@ -10,6 +10,8 @@
 #include "base/blocked_signals.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "kernels/compute_thread.h"
+#include "workers/rollout/channel_simulators.h"
 #include "workers/stream/order.h"
 
 namespace troupe::workers {
@@ -51,9 +53,15 @@ void RolloutRole::start() {
     log::warn("{}: stuck_producer: {}", setup_.identity.actor, text);
     outbox_("controller", StuckProducer{.actor = setup_.identity.actor, .producer = simulator, .text = text});
   };
-  worker_ = std::make_unique<RolloutWorker>(job, setup_.spec, setup_.net, *simulator_ends_.front(),
+  if (setup_.inline_simulators) {
+    simulators_ = std::make_unique<InlineSimulators>(*setup_.inline_simulators);
+  } else {
+    simulators_ = std::make_unique<ChannelSimulators>(*simulator_ends_.front());
+  }
+  worker_ = std::make_unique<RolloutWorker>(job, setup_.spec, setup_.net, *simulators_,
                                             RolloutWorker::Options{.await_simulators = setup_.await_simulators},
                                             std::move(effects));
+  if (setup_.inline_simulators) worker_->simulator_joined(InlineSimulators::kName, Clock::now());
   {
     const BlockedSignals blocked;
     thread_ = std::thread([this] { work(); });
@@ -80,9 +88,10 @@ void RolloutRole::open_channels() {
         .on_progress = [this](const std::string&, const Credit& credit) { post(WentOn{credit}); }},
        simulator_ends_);
   open(setup_.weights, receiver_->callbacks(), weight_ends_);
-  if (simulator_ends_.empty() || weight_ends_.empty()) {
-    throw std::runtime_error(setup_.identity.actor +
-                             ": a rollout worker listens on a channel for simulators and on one for weights");
+  if (simulator_ends_.empty() != setup_.inline_simulators.has_value() || weight_ends_.empty()) {
+    throw std::runtime_error(
+        setup_.identity.actor +
+        ": a rollout worker listens on a channel for weights, and on one for simulators or is one");
   }
   receiver_->set_consumer(weight_ends_.front().get());
 }
@@ -91,7 +100,7 @@ void RolloutRole::handle(const std::string&, const Message& message) {
   const auto* peers = std::get_if<Peers>(&message);
   if (peers == nullptr || !worker_) return;
   for (const std::string& producer : peers->gone) {
-    simulator_ends_.front()->drop_producer(producer);
+    if (!simulator_ends_.empty()) simulator_ends_.front()->drop_producer(producer);
     receiver_->producer_gone(producer);
     post(Gone{producer});
   }
@@ -149,20 +158,27 @@ void RolloutRole::wake() {
 }
 
 void RolloutRole::work() {
+  begin_compute_thread(static_cast<int>(setup_.threads));
   std::vector<WorkerEvent> taken;
   auto next = Clock::now();
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait_until(lock, next, [&] { return is_stopping_ || is_woken_ || !events_.empty(); });
+      const auto is_due = [&] { return is_stopping_ || is_woken_ || !events_.empty(); };
+      if (!simulators_->has_steps()) changed_.wait_until(lock, next, is_due);
       if (is_stopping_) return;
       is_woken_ = false;
       taken.swap(events_);
     }
-    const auto now = Clock::now();
+    auto now = Clock::now();
     count_time(now);
     for (WorkerEvent& event : taken) apply(event, now);
     taken.clear();
+    if (simulators_->has_steps()) {
+      const auto answers = simulators_->step();
+      now = Clock::now();
+      for (const Item& answer : answers) worker_->answered(answer, now);
+    }
     next = worker_->run(now);
     was_idle_ = worker_->is_idle();
     const std::lock_guard lock(mutex_);

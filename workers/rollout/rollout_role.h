@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
@@ -19,6 +20,7 @@
 #include "configs/job_config.h"
 #include "env/env_spec.h"
 #include "model/policy/policy_net.h"
+#include "workers/rollout/inline_simulators.h"
 #include "workers/rollout/rollout_worker.h"
 #include "workers/rollout/weight_receiver.h"
 #include "workers/stream/producer_loop.h"
@@ -26,9 +28,10 @@
 namespace troupe::workers {
 
 /// A rollout worker: consumer of simulators' transitions and of published weights, producer of trajectories for
-/// every learner's feed that it is told of. One thread runs the RolloutWorker and the policy; one thread per feed
-/// waits for its orders; channel threads only append events to a queue. Every report_seconds it tells the controller
-/// how long it was idle and busy, and what its items took (ProducerTimes).
+/// every learner's feed that it is told of. One thread runs the RolloutWorker and the policy, and steps the blocks
+/// where simulators are inline; one thread per feed waits for its orders; channel threads only append events to a
+/// queue. Every report_seconds it tells the controller how long it was idle and busy, and what its items took
+/// (ProducerTimes).
 ///
 /// Control messages: takes Peers (`channels`: addresses of feeds; `gone`: instances whose exit is confirmed), sends
 /// ActorUp with the addresses of its own channel ends, ProducerTimes, StuckProducer and Event.
@@ -41,12 +44,15 @@ class RolloutRole final {
     EnvSpec spec;
     /// Shared by the threads; immutable.
     std::shared_ptr<const PolicyNet> net;
-    /// Ends of one arena: slots of BlockLayout::bytes or more, two per block.
-    std::vector<ChannelOptions> simulators;
+    /// Ends of one arena: slots of BlockLayout::bytes or more, two per block. None where the blocks are stepped here.
+    std::vector<ChannelOptions> simulators = {};
+    std::optional<InlineSimulators::Options> inline_simulators = {};
     /// Ends of one arena: slots of rollout.bucket_bytes, two per learner and two more.
     std::vector<ChannelOptions> weights;
     /// Deterministic jobs: all that were planned, so that no block moves while they come.
     std::int64_t await_simulators = 0;
+    /// That the policy's kernels share (kernels/threads.h); LibTorch's own operators have one.
+    std::int64_t threads = 1;
     /// Seconds of idle and busy time together between two reports.
     double report_seconds = 2;
   };
@@ -109,7 +115,8 @@ class RolloutRole final {
   const ConsumerDial dial_;
   const Outbox outbox_;
   std::unique_ptr<WeightReceiver> receiver_;
-  // The thread's.
+  // The thread's, as the next.
+  std::unique_ptr<Simulators> simulators_;
   std::unique_ptr<RolloutWorker> worker_;
   // By address.
   std::map<std::string, std::unique_ptr<ProducerLoop>> connections_;

@@ -24,21 +24,21 @@ constexpr std::uint64_t request_tag(std::int64_t block, std::int64_t serial) {
 }
 constexpr std::int64_t block_of_tag(std::uint64_t tag) { return static_cast<std::int64_t>(tag & 0xFFFF'FFFF); }
 
-PolicyShape shape_of(const EnvSpec& spec, const EnvConfig& env) {
-  auto shape = policy_shape_of(spec, env);
+PolicyShape shape_of(const EnvSpec& spec, const JobConfig& job) {
+  auto shape = policy_shape_of(spec, job.env, job.policy);
   TROUPE_CHECK(shape.has_value(), "the policy was made from this specification");
   return std::move(*shape);
 }
 }  // namespace
 
 RolloutWorker::RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net,
-                             ChannelConsumer& simulators, Options options, Effects effects)
+                             Simulators& simulators, Options options, Effects effects)
     : job_(job),
       spec_(spec),
       rl_(rl_shape(job)),
       layout_(make_trajectory_layout(job, spec, *net)),
       writer_(job_, spec_, layout_),
-      policy_(job_, shape_of(spec_, job_.env), std::move(net), layout_),
+      policy_(job_, shape_of(spec_, job_), std::move(net), layout_),
       simulators_(simulators),
       options_(options),
       effects_(std::move(effects)),
@@ -151,11 +151,8 @@ void RolloutWorker::ask(std::int64_t index, Block& block, BlockRequest request, 
   }
   request.block = static_cast<std::int32_t>(index);
   request.serial = ++serial_;
-  request_.resize(block_request_bytes(request.actions.size()));
-  write_block_request(request, request_);
-  std::copy(request.actions.begin(), request.actions.end(), request_actions(request_).begin());
   block.asked = request_tag(index, serial_);
-  const auto slot = simulators_.grant(block.simulator, {.slot = block.slot, .tag = block.asked}, request_);
+  const auto slot = simulators_.ask(block.simulator, {.slot = block.slot, .tag = block.asked}, request);
   if (!slot) {
     // It has left; its exit is confirmed later, but its blocks need not wait: this slot is ours.
     log::warn("rollout: {} takes no request ({})", block.simulator, slot.error().message());
@@ -176,11 +173,10 @@ void RolloutWorker::release(std::int64_t index, Block& block, Clock::time_point)
   block.state = Block::State::bare;
   block.may_continue = false;
   if (simulator.empty() || block.slot == kAnySlot) return;
-  request_.resize(kBlockRequestBytes);
-  const auto number = static_cast<std::int32_t>(index);
-  write_block_request({.kind = BlockRequest::Kind::release, .block = number, .serial = ++serial_}, request_);
+  const BlockRequest request{
+      .kind = BlockRequest::Kind::release, .block = static_cast<std::int32_t>(index), .serial = ++serial_};
   const Credit credit{.slot = block.slot, .tag = request_tag(index, serial_)};
-  if (!simulators_.grant(simulator, credit, request_)) return;  // gone, and its environments with it
+  if (!simulators_.ask(simulator, credit, request)) return;  // gone, and its environments with it
   block.slot = kAnySlot;
 }
 

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/channel/channel.h"
 #include "configs/job_config.h"
 #include "workers/rollout/block_requests.h"
 #include "workers/rollout/policy_caller.h"
 #include "workers/rollout/request_batcher.h"
+#include "workers/rollout/simulators.h"
 #include "workers/rollout/trajectory_request.h"
 #include "workers/rollout/trajectory_writer.h"
 #include "workers/stream/balanced_assignment.h"
@@ -72,11 +72,10 @@ class RolloutWorker {
     std::int64_t await_simulators = 0;
   };
 
-  /// `simulators` is an end of the channel that simulators dial. Only this worker may grant its slots, and it must
-  /// outlive the worker's calls. Fewer slots than blocks are an invariant violation, as is an environment that no
-  /// policy takes.
-  RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net,
-                ChannelConsumer& simulators, Options options, Effects effects);
+  /// Only this worker may ask `simulators`, which must outlive its calls. Fewer slots than blocks are an invariant
+  /// violation, as is an environment that no policy takes.
+  RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net, Simulators& simulators,
+                Options options, Effects effects);
   ~RolloutWorker();
 
   /// Layout of the items, a function of the job alone.
@@ -84,7 +83,7 @@ class RolloutWorker {
 
   /// A simulator has dialled in and may be given blocks.
   void simulator_joined(const std::string& simulator, Clock::time_point now);
-  /// Its exit is confirmed and its slots are free (drop_producer was called).
+  /// Its exit is confirmed and its slots are free.
   void simulator_gone(const std::string& simulator, Clock::time_point now);
   /// A slot came back, with a transition, an observation, or an error. An answer that is no longer waited for frees its
   /// slot. A block whose requests fail three times in a row gives its item back with the error.
@@ -168,7 +167,7 @@ class RolloutWorker {
   const TrajectoryLayout layout_;
   const TrajectoryWriter writer_;
   PolicyCaller policy_;
-  ChannelConsumer& simulators_;
+  Simulators& simulators_;
   const Options options_;
   const Effects effects_;
   /// Reset mode auto: episodes go on from item to item.
@@ -191,7 +190,6 @@ class RolloutWorker {
   /// Whose scale_ is.
   PublishedWeightsPtr scaled_;
   StateScale scale_;
-  std::vector<std::byte> request_;
   std::vector<std::int64_t> due_;
   Clock::time_point next_stuck_check_{};
   std::optional<Clock::time_point> starved_since_;

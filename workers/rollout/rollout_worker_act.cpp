@@ -13,10 +13,7 @@
 
 namespace troupe::workers {
 
-BlockView RolloutWorker::view_of(const Block& block) const {
-  // The slot belongs to this worker until it grants it again; it only reads.
-  return writer_.block(const_cast<std::byte*>(simulators_.slot(block.slot).data()));
-}
+BlockView RolloutWorker::view_of(const Block& block) const { return writer_.block(simulators_.slot(block.slot)); }
 
 const StateScale& RolloutWorker::scale_of(const PublishedWeightsPtr& weights) {
   if (scaled_ != weights) {

@@ -12,22 +12,12 @@
 #include "comm/channel/channel.h"
 #include "comm/control/actor_identity.h"
 #include "comm/control/outbox.h"
-#include "configs/job_config.h"
 #include "env/env_block.h"
 #include "env/executor.h"
-#include "env/registry/registry.h"
+#include "workers/rollout/make_block.h"
 #include "workers/stream/producer_loop.h"
 
 namespace troupe::workers {
-
-/// Makes the environments of one block of the job.
-using MakeBlock = std::function<Result<std::unique_ptr<EnvBlock>>(std::int64_t block, Executor& executor)>;
-
-/// As the job says: environments [block * n, (block + 1) * n), job.seed, reset mode, chunk, group size. The returned
-/// function may be called by any thread. Its errors: those of EnvBlock::make and make_reward_rules.
-MakeBlock make_block_of(const JobConfig& job, std::shared_ptr<const EnvFactory> factory);
-/// env.reset_mode: "episode", "fixed", or "auto" (ResetMode::same_step).
-ResetMode reset_mode_of(const EnvConfig& env);
 
 /// A simulator: dials every rollout worker it is told of, and steps the blocks that they ask for on one executor. A
 /// block's environments are made when it is first begun and destroyed when it is released or its rollout worker is
@@ -51,8 +41,8 @@ class SimulatorRole final {
     Executor::Options executor;
     /// Seconds of idle and busy time together between two reports.
     double report_seconds = 2;
-    /// Environments are being made by others, within a limit of theirs (EnvFactory::is_making): rollout workers are
-    /// told, `tell_every`, that what they wait for goes on. May be empty.
+    /// EnvFactory::is_making of the environments. While it is true, rollout workers are told every `tell_every` that
+    /// their open requests go on. May be empty.
     std::function<bool()> is_making = {};
     std::chrono::milliseconds tell_every{1000};
   };

@@ -42,14 +42,14 @@ bool keeps_final_observations(const JobConfig& job) {
 
 TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spec, const PolicyNet& net) {
   const RlShape rl = rl_shape(job);
-  const auto policy = policy_shape_of(spec, job.env);
+  const auto policy = policy_shape_of(spec, job.env, job.policy);
   TROUPE_CHECK(policy.has_value(), "the policy was made from this specification");
   TrajectoryLayout layout;
   layout.agents = spec.agents;
-  const std::int64_t T = layout.calls = rl.calls, n = layout.rows = rl.rows * spec.agents, K = layout.chunk = rl.chunk;
+  const std::int64_t T = layout.calls = rl.calls, n = layout.rows = rl.envs * spec.agents, K = layout.chunk = rl.chunk;
   const std::int64_t D = layout.state_dim = policy->state_dim, A = layout.action_dim = policy->action_dim;
   const std::int64_t L = layout.logp_width = net.logp_width(), V = layout.value_width = net.value_width();
-  const bool keeps_finals = keeps_final_observations(job);
+  const bool keeps_finals = layout.keeps_finals = keeps_final_observations(job);
 
   FieldPlacer fields;
   layout.head = fields.place("head", RecordType::i64, {8});
@@ -61,6 +61,8 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
     layout.images.push_back(
         fields.place("image." + image.name, type_of(image), {T + 1, n, image.height, image.width, image.channels}));
   }
+  for (const auto& text : policy->texts)
+    layout.texts.push_back(fields.place("text." + text.name, RecordType::u8, {T + 1, n, text.bytes}));
   layout.action = fields.place("action", RecordType::f32, {T, n, K * A});
   layout.logp = fields.place_if(L > 0, "logp", RecordType::f32, {T, n, L});
   layout.value = fields.place_if(V > 0, "value", RecordType::f32, {T + 1, n, V});
@@ -106,6 +108,7 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
 std::vector<const RecordField*> TrajectoryLayout::fields() const {
   std::vector<const RecordField*> all{&head, &state};
   for (const auto& field : images) all.push_back(&field);
+  for (const auto& field : texts) all.push_back(&field);
   all.insert(all.end(), {&action, &logp, &value});
   for (const auto& field : extras) all.push_back(&field);
   for (const auto& field : policy_memory) all.push_back(&field);

@@ -51,7 +51,8 @@ struct TrajectoryLayout {
   std::int64_t calls = 1;
   /// n: rows of a block, the agents of its env.num_envs / env.blocks environments (BlockLayout::rows).
   std::int64_t rows = 1;
-  /// P: rows of an environment. What counts environments is in the first of them.
+  /// P: rows of an environment. Values that are counted once per environment (records of episodes) stand in its first
+  /// row.
   std::int64_t agents = 1;
   /// K: actions a policy step, env.chunk.
   std::int64_t chunk = 1;
@@ -63,6 +64,8 @@ struct TrajectoryLayout {
   std::int64_t logp_width = 0;
   /// V: values a row (PolicyNet::value_width); 0: no critic.
   std::int64_t value_width = 0;
+  /// The learner values the observations at which episodes ended: items hold them (final_state, final_images).
+  bool keeps_finals = false;
 
   /// i64 [8]: TrajectoryHead.
   RecordField head;
@@ -70,6 +73,9 @@ struct TrajectoryLayout {
   RecordField state;
   /// u8 or f32 [T+1,n,H,W,C] each, in the order of PolicyShape::images.
   std::vector<RecordField> images;
+  /// u8 [T+1,n,bytes] each, in the order of PolicyShape::texts; none where the policy reads no text. A text is that of
+  /// its row's episode, so the observation at which an episode ended was told the text of the step before.
+  std::vector<RecordField> texts;
   /// f32 [T,n,K*A] in the environment's units; discrete: the index.
   RecordField action;
   /// f32 [T,n,L].
@@ -128,7 +134,7 @@ struct TrajectoryLayout {
 
   /// Environments of a block.
   std::int64_t envs() const { return rows / agents; }
-  /// Whether what counts environments is read at `row`.
+  /// True for the first row of an environment, at which values that are counted once per environment are read.
   bool is_first(std::int64_t row) const { return row % agents == 0; }
   /// Every field of the fixed part that is present, in the order of memory.
   std::vector<const RecordField*> fields() const;
@@ -190,6 +196,9 @@ class TrajectoryViewOf {
   /// Bytes of images, whatever their type.
   Span<std::uint8_t> image(std::size_t index, std::int64_t call) const {
     return at<std::uint8_t>(layout_->images[index], call);
+  }
+  Span<std::uint8_t> text(std::size_t index, std::int64_t call) const {
+    return at<std::uint8_t>(layout_->texts[index], call);
   }
   Span<float> action(std::int64_t call) const { return at<float>(layout_->action, call); }
   Span<float> logp(std::int64_t call) const { return at<float>(layout_->logp, call); }

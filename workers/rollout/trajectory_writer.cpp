@@ -89,6 +89,11 @@ void TrajectoryWriter::observe(TrajectoryView item, std::int64_t call, const Blo
     const auto* const source = from.at<std::uint8_t>(block_.observation[part.field]);
     std::memcpy(item.image(i, call).data(), source, static_cast<std::size_t>(layout_.rows * part.bytes));
   }
+  for (std::size_t i = 0; i < layout_.texts.size(); ++i) {
+    const auto& part = parts_.texts[i];
+    const auto* const source = from.at<std::uint8_t>(block_.observation[part.field]);
+    std::memcpy(item.text(i, call).data(), source, static_cast<std::size_t>(layout_.rows * part.bytes));
+  }
 }
 
 void TrajectoryWriter::transition(TrajectoryView item, std::int64_t call, const BlockView& from,

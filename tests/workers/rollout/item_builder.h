@@ -79,7 +79,7 @@ class ItemBuilder {
   TrajectoryView view() { return {layout_, memory_.data()}; }
   const TrajectoryLayout& layout() const { return layout_; }
   const ScriptedNet& net() const { return net_; }
-  PolicyShape shape(const JobConfig& job) const { return *policy_shape_of(spec_, job.env); }
+  PolicyShape shape(const JobConfig& job) const { return *policy_shape_of(spec_, job.env, job.policy); }
 
   /// The episode of `row` ends in action `k` of call t, at the state mark + 0.5; later actions of the chunk are not
   /// executed.

@@ -125,7 +125,7 @@ class PlayedItem {
   CollectedItem item() const { return {.position = 0, .xxh3 = 0, .bytes = bytes_}; }
   /// Items of this layout, side by side.
   RolloutBatch batch_of(std::span<const CollectedItem> items) const {
-    return make_rollout_batch(layout_, net_, *policy_shape_of(factory_->spec(), job_.env), items);
+    return make_rollout_batch(layout_, net_, *policy_shape_of(factory_->spec(), job_.env, job_.policy), items);
   }
   RolloutBatch batch() const {
     const CollectedItem own[] = {item()};

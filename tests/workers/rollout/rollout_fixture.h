@@ -68,6 +68,7 @@ class RolloutJob {
   std::int64_t await_rollouts = 0, await_simulators = 0;
   MakeBlock make_block;  ///< in place of the factory's
   std::function<bool()> is_making;
+  std::int64_t inline_threads = 0;  ///< rollout workers step their blocks themselves, on as many; 0: simulators do
 
   void start(int simulators, int rollouts) {
     feed_options_.await_producers = await_rollouts;
@@ -126,7 +127,7 @@ class RolloutJob {
     const ActorIdentity identity{.actor = "env/" + std::to_string(num_simulators_++), .incarnation = 0};
     SimulatorRole::Setup setup{.identity = identity,
                                .make_block = make_block ? make_block : make_block_of(job_, factory_),
-                               .layout = make_block_layout(factory_->spec(), rl_.rows, rl_.chunk),
+                               .layout = make_block_layout(factory_->spec(), rl_.envs, rl_.chunk),
                                .actions = layout_.rows * layout_.chunk * layout_.action_dim,
                                .executor = {.threads = 1},
                                .is_making = is_making,
@@ -138,20 +139,28 @@ class RolloutJob {
   }
   std::string add_rollout() {
     const ActorIdentity identity{.actor = "rollout/" + std::to_string(num_rollouts_++), .incarnation = 0};
-    const auto block_bytes = static_cast<std::size_t>(make_block_layout(factory_->spec(), rl_.rows, rl_.chunk).bytes);
+    const auto block_bytes = static_cast<std::size_t>(make_block_layout(factory_->spec(), rl_.envs, rl_.chunk).bytes);
     RolloutRole::Setup setup{.identity = identity,
                              .config = job_,
                              .spec = factory_->spec(),
                              .net = net_,
-                             .simulators = {{.name = identity.instance(),
-                                             .slots = static_cast<std::uint32_t>(2 * rl_.blocks),
-                                             .slot_bytes = block_bytes,
-                                             .transport = Transport::inproc}},
                              .weights = {{.name = identity.instance() + "/weights",
                                           .slots = 4,
                                           .slot_bytes = 8192,
                                           .transport = Transport::inproc}},
                              .await_simulators = await_simulators};
+    if (inline_threads > 0) {
+      setup.inline_simulators = {.owner = identity.instance(),
+                                 .make_block = make_block ? make_block : make_block_of(job_, factory_),
+                                 .layout = make_block_layout(factory_->spec(), rl_.envs, rl_.chunk),
+                                 .slots = 2 * rl_.blocks,
+                                 .threads = inline_threads};
+    } else {
+      setup.simulators = {{.name = identity.instance(),
+                           .slots = static_cast<std::uint32_t>(2 * rl_.blocks),
+                           .slot_bytes = block_bytes,
+                           .transport = Transport::inproc}};
+    }
     rollouts_[identity.instance()] = std::make_unique<RolloutRole>(setup, nullptr, dial(), outbox());
     rollouts_[identity.instance()]->start();
     tell_all();
@@ -170,6 +179,7 @@ class RolloutJob {
     feed_->producer_gone(instance);
     tell_all();
   }
+  const ScriptedNet& net() const { return *net_; }
   RolloutRole& rollout(const std::string& instance) { return *rollouts_.at(instance); }
   std::vector<Event> events(const std::string& kind) const {
     const std::lock_guard lock(mutex_);
@@ -246,5 +256,20 @@ class RolloutJob {
   std::map<std::string, std::unique_ptr<RolloutRole>> rollouts_;
   std::map<std::string, std::unique_ptr<SimulatorRole>> simulators_;
 };
+
+/// The items of a job's first rounds.
+using Items = std::vector<std::vector<std::byte>>;
+inline Items play(RolloutJob& job, std::int64_t rounds) {
+  Items all;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    for (auto& item : job.turn(round)) all.push_back(std::move(item));
+  }
+  return all;
+}
+
+inline void expect_equal(const Items& a, const Items& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i] == b[i]) << "position " << i;
+}
 
 }  // namespace troupe::testing

@@ -1,8 +1,7 @@
 // Simulators, rollout workers and a feed in one process: what an item holds, and what survives the loss of whom.
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <atomic>
 
 #include "base/fault.h"
 #include "tests/support/team_env.h"
@@ -13,21 +12,20 @@ namespace troupe::workers {
 namespace {
 
 using namespace testing;
-using Items = std::vector<std::vector<std::byte>>;
-
-Items play(RolloutJob& job, std::int64_t rounds) {
-  Items all;
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    for (auto& item : job.turn(round)) all.push_back(std::move(item));
-  }
-  return all;
-}
 
 /// With one simulator and one rollout worker.
 Items play_alone(const JobConfig& config, std::int64_t rounds) {
   RolloutJob job(config);
   job.start(1, 1);
   return play(job, rounds);
+}
+
+TEST(RolloutLoopTest, LibTorchHasOneThreadForThePolicyAndNotAllCores) {
+  at::set_num_threads(3);
+  RolloutJob job(cart_pole_job());
+  job.start(1, 1);
+  play(job, 1);
+  EXPECT_EQ(job.net().threads(), 1);
 }
 
 TEST(RolloutLoopTest, AnItemHoldsWhatTheBlockDid) {
@@ -193,8 +191,7 @@ TEST(RolloutLoopTest, HowManyActorsThereAreChangesNoBit) {
   job.await_simulators = 3;
   job.start(3, 2);
   const Items many = play(job, 8);
-  ASSERT_EQ(one.size(), many.size());
-  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i] == many[i]) << "position " << i;
+  expect_equal(one, many);
 }
 
 TEST(RolloutLoopTest, BatchingChangesNoBitOfAPolicyThatAnswersRowByRow) {
@@ -202,7 +199,7 @@ TEST(RolloutLoopTest, BatchingChangesNoBitOfAPolicyThatAnswersRowByRow) {
   const Items one = play_alone(config, 4);
   config.rollout.batch_blocks = 3;
   const Items batched = play_alone(config, 4);
-  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i] == batched[i]) << "position " << i;
+  expect_equal(one, batched);
 }
 
 TEST(RolloutLoopTest, ALostSimulatorsItemsBeginAnewWithTheSameBits) {
@@ -222,11 +219,8 @@ TEST(RolloutLoopTest, ALostSimulatorsItemsBeginAnewWithTheSameBits) {
     if (round == 4) job.end("env/1#0");
     for (auto& item : job.take(round)) disturbed.push_back(std::move(item));
   }
-  ASSERT_EQ(undisturbed.size(), disturbed.size());
-  for (std::size_t i = 0; i < disturbed.size(); ++i) {
-    reinterpret_cast<TrajectoryHead*>(disturbed[i].data())->given_up = 0;
-    EXPECT_TRUE(undisturbed[i] == disturbed[i]) << "position " << i;
-  }
+  for (auto& item : disturbed) reinterpret_cast<TrajectoryHead*>(item.data())->given_up = 0;
+  expect_equal(undisturbed, disturbed);
 }
 
 TEST(RolloutLoopTest, AFailedStepIsGivenUpAndCounted) {
@@ -400,99 +394,6 @@ TEST(RolloutLoopTest, ExtrasAndFixedEpisodesComeWithTheItem) {
   }
   const auto first = job.view(items[0]).state(0), second = job.view(items[4]).state(0);
   EXPECT_FALSE(std::equal(first.begin(), first.end(), second.begin())) << "and every round in another";
-}
-
-/// Holds steps until it is opened; those that come later are done at once.
-class StepDam {
- public:
-  void pass(std::function<void()> done) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!is_open_) return held_.push_back(std::move(done));
-    }
-    done();
-  }
-  void open() {
-    std::vector<std::function<void()>> held;
-    {
-      const std::lock_guard lock(mutex_);
-      is_open_ = true;
-      held.swap(held_);
-    }
-    for (const auto& done : held) done();
-  }
-
- private:
-  std::mutex mutex_;
-  bool is_open_ = false;
-  std::vector<std::function<void()>> held_;
-};
-
-/// Answers resets, and lets steps hang.
-class HangingBlock final : public EnvBlock {
- public:
-  HangingBlock(BlockLayout layout, std::shared_ptr<StepDam> dam) : layout_(std::move(layout)), dam_(std::move(dam)) {}
-  const BlockLayout& layout() const override { return layout_; }
-  void reset(std::int64_t, BlockView, std::function<void()> done) override { done(); }
-  void reset_to_seed(std::uint64_t, BlockView, std::function<void()> done) override { done(); }
-  void step(std::span<const float>, BlockView, std::function<void()> done, Executor::Caller) override {
-    dam_->pass(std::move(done));
-  }
-  Counters counters() const override { return {}; }
-  std::uint64_t state_hash(std::int64_t) const override { return 0; }
-  const std::string& why_lost(std::int64_t) const override { return never_lost_; }
-  Result<void> render(std::int64_t, const std::string&, RenderTarget) override {
-    return Error{Errc::not_found, "no camera"};
-  }
-  Result<void> advise(std::int64_t, std::span<float>) override { return Error{Errc::not_found, "no expert"}; }
-
- private:
-  const BlockLayout layout_;
-  const std::string never_lost_;
-  const std::shared_ptr<StepDam> dam_;
-};
-
-TEST(RolloutLoopTest, ABlockThatHangsIsReportedOnceWithItsSimulator) {
-  JobConfig config = cart_pole_job();
-  config.env.blocks = 1;
-  config.env.step_timeout = Seconds(0.05);
-  RolloutJob job(config);
-  auto dam = std::make_shared<StepDam>();
-  const auto spec = (*make_env_factory("CartPole-v1"))->spec();
-  job.make_block = [&](std::int64_t, Executor&) -> Result<std::unique_ptr<EnvBlock>> {
-    return std::unique_ptr<EnvBlock>(std::make_unique<HangingBlock>(make_block_layout(spec, 8, 1), dam));
-  };
-  job.start(1, 1);
-  job.publish(0, 0.5f);
-  job.allow(1, 0);
-  ASSERT_TRUE(job.wait_for_stuck());
-  EXPECT_FALSE(job.feed().take(0, 0, 200ms));
-  const auto stuck = job.stuck();
-  ASSERT_EQ(stuck.size(), 1u);
-  EXPECT_EQ(stuck[0].producer, "env/0#0");
-  EXPECT_THAT(stuck[0].text, ::testing::HasSubstr("env.step_timeout_s"));
-  dam->open();  // so that it can be destroyed
-}
-
-TEST(RolloutLoopTest, ABlockWhoseEnvironmentsAreBeingMadeIsSlowNotStuck) {
-  constexpr int kTold = 200;
-  JobConfig config = cart_pole_job();
-  config.env.blocks = 1;
-  config.env.step_timeout = Seconds(1);
-  RolloutJob job(config);
-  auto dam = std::make_shared<StepDam>();
-  const auto spec = (*make_env_factory("CartPole-v1"))->spec();
-  job.make_block = [&](std::int64_t, Executor&) -> Result<std::unique_ptr<EnvBlock>> {
-    return std::unique_ptr<EnvBlock>(std::make_unique<HangingBlock>(make_block_layout(spec, 8, 1), dam));
-  };
-  std::atomic<int> asked{0};  // every 10 ms: together they take longer than a step may
-  job.is_making = [&] { return ++asked < kTold; };
-  job.start(1, 1);
-  job.publish(0, 0.5f);
-  job.allow(1, 0);
-  ASSERT_TRUE(job.wait_for_stuck());
-  EXPECT_GE(asked, kTold);
-  dam->open();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "env/registry/registry.h"
 #include "tests/workers/rollout/scripted_net.h"
+#include "workers/rollout/channel_simulators.h"
 #include "workers/stream/producer_loop.h"
 
 namespace troupe::workers {
@@ -75,7 +76,8 @@ struct RolloutWorkerTest : ::testing::Test {
   PublishedWeightsPtr weights;
   const EnvSpec spec = (*make_env_factory("CartPole-v1"))->spec();
   const std::shared_ptr<const PolicyNet> net = std::make_shared<ScriptedNet>(ScriptedNet::Options{});
-  RolloutWorker worker{one_block_job(), spec, net, *consumer, {}, effects()};
+  ChannelSimulators dialling{*consumer};
+  RolloutWorker worker{one_block_job(), spec, net, dialling, {}, effects()};
   std::vector<std::byte> memory = std::vector<std::byte>(static_cast<std::size_t>(worker.layout().bytes));
   const RolloutWorker::Clock::time_point now = RolloutWorker::Clock::now();
 };

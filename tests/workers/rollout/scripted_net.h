@@ -1,7 +1,9 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,6 +46,7 @@ class ScriptedNet final : public PolicyNet {
   std::int64_t value_width() const override { return options_.has_value ? 1 : 0; }
 
   ActResult act(const UnitViews& views, const ActRequest& request) const override {
+    *threads_ = at::get_num_threads();
     const float w = weight(views);
     const auto n = static_cast<std::int64_t>(request.keys.size());
     ActResult result{
@@ -68,6 +71,8 @@ class ScriptedNet final : public PolicyNet {
     return observation.at(rl_keys::kState).sum(1, /*keepdim=*/true) * weight(views);
   }
   std::shared_ptr<const Network> objective(const std::string&) const override { return nullptr; }
+  /// LibTorch's in the last act().
+  int threads() const { return *threads_; }
 
  private:
   /// [N,1]
@@ -77,6 +82,7 @@ class ScriptedNet final : public PolicyNet {
   static float weight(const UnitViews& views) { return views.at("actor")["w"].data_ptr<float>()[0]; }
 
   const Options options_;
+  const std::shared_ptr<std::atomic<int>> threads_ = std::make_shared<std::atomic<int>>(0);
   std::vector<UnitSpec> units_;
   std::vector<std::string> acting_{"actor"};
   std::vector<ExtraField> extras_;

@@ -44,7 +44,7 @@ JobConfig small_job() {
 }
 
 TEST(PolicyShapeOfTest, VectorsBecomeTheStateInOrderAndImagesStayImages) {
-  const auto shape = policy_shape_of(camera_spec(), small_job().env);
+  const auto shape = policy_shape_of(camera_spec(), small_job().env, {});
   EXPECT_EQ(shape->state_dim, 4);
   ASSERT_EQ(shape->images.size(), 1u);
   EXPECT_EQ(shape->images[0].width, 5);
@@ -59,13 +59,13 @@ TEST(PolicyShapeOfTest, VectorsBecomeTheStateInOrderAndImagesStayImages) {
 TEST(PolicyShapeOfTest, AFieldThatNoPolicyTakesIsNamed) {
   EnvSpec spec = camera_spec();
   spec.observation.push_back({.name = "seg.front", .shape = {4, 5}, .dtype = EnvDType::u8});
-  EXPECT_THAT(policy_shape_of(spec, small_job().env).error().message(), ::testing::HasSubstr("seg.front"));
+  EXPECT_THAT(policy_shape_of(spec, small_job().env, {}).error().message(), ::testing::HasSubstr("seg.front"));
 }
 
 TEST(PolicyShapeOfTest, DepthIsAnImageOfOneChannelInF32) {
   EnvSpec spec = camera_spec();
   spec.observation.push_back({.name = "depth.front", .shape = {4, 5}});
-  const auto shape = policy_shape_of(spec, small_job().env);
+  const auto shape = policy_shape_of(spec, small_job().env, {});
   ASSERT_EQ(shape->images.size(), 2u);
   EXPECT_TRUE(shape->images[1].is_depth);
   EXPECT_EQ(shape->images[1].channels, 1);
@@ -185,7 +185,10 @@ EnvSpec readers_spec() {
 }
 
 TEST(ReadersTest, TheStateIsThePolicysColumnsThenTheCriticsThenTheMask) {
-  const auto shape = policy_shape_of(readers_spec(), small_job().env);
+  PolicyConfig reading;
+  reading.text = TextReader::words;
+  const auto shape = policy_shape_of(readers_spec(), small_job().env, reading);
+  EXPECT_TRUE(policy_shape_of(readers_spec(), small_job().env, {})->texts.empty());
   EXPECT_EQ(shape->state_dim, 6);
   EXPECT_EQ(shape->critic_dim, 2);
   EXPECT_EQ(shape->mask_dim, 2);
@@ -193,6 +196,10 @@ TEST(ReadersTest, TheStateIsThePolicysColumnsThenTheCriticsThenTheMask) {
   EXPECT_EQ(seen_by_actor(*shape).state_dim, 2);
   EXPECT_TRUE(seen_by_actor(*shape).images.empty());
   EXPECT_EQ(seen_by_critic(*shape).state_dim, 4);
+  ASSERT_EQ(shape->texts.size(), 1u);
+  EXPECT_EQ(shape->texts[0].name, "order");
+  EXPECT_EQ(shape->texts[0].bytes, 8);
+  EXPECT_EQ(seen_by_actor(*shape).texts.size(), 1u);
   const ObservationParts parts = observation_parts(readers_spec());
   EXPECT_THAT(parts.normalised, ElementsAre(1, 0, 1, 1, 0, 0));
   std::vector<float> state(6, -1);
@@ -203,6 +210,20 @@ TEST(ReadersTest, TheStateIsThePolicysColumnsThenTheCriticsThenTheMask) {
   parts.vectors.at(1).write(reinterpret_cast<const std::byte*>(secret), state.data());
   parts.vectors.at(2).write(reinterpret_cast<const std::byte*>(&value), state.data());
   EXPECT_THAT(state, ElementsAre(3, -1, 0.5f, 0.25f, 0, 1));
+}
+
+TEST(ReadersTest, ATextIsKeptWhereThePolicyReadsIt) {
+  JobConfig job = small_job();
+  job.env.chunk = 1;
+  const auto layout_of = [&] { return make_trajectory_layout(job, readers_spec(), ScriptedNet({})); };
+  EXPECT_EQ(observation_parts(readers_spec()).texts.at(0).field, 2u);
+  EXPECT_TRUE(layout_of().texts.empty());
+  const std::int64_t without = layout_of().fixed_bytes;
+  job.policy.text = TextReader::words;
+  const TrajectoryLayout layout = layout_of();
+  EXPECT_EQ(layout.texts.at(0).shape, (std::vector<std::int64_t>{9, 3, 8}));
+  EXPECT_EQ(layout.fixed_bytes, without + 256) << "9 * 3 * 8 bytes, a multiple of 64";
+  EXPECT_EQ(layout.fields().at(3), &layout.texts.at(0)) << "behind head, state and picture";
 }
 
 TEST(BlockRequestTest, AStepKeepsItsActionsAndDamageIsRefused) {

@@ -19,12 +19,14 @@ struct ReplayBuffer::Slab {
   std::vector<float> actions, rewards, continues;  ///< [T*n, ...]
   std::vector<std::int32_t> final_row;             ///< [T*n]: row of `finals`, -1 where the next row follows
   std::vector<std::vector<std::uint8_t>> images, final_images;
+  std::vector<std::vector<std::uint8_t>> texts;  ///< [T*n, bytes]
 
   std::int64_t bytes() const {
     std::size_t all =
         4 * (states.size() + finals.size() + actions.size() + rewards.size() + continues.size() + final_row.size());
     for (const auto& image : images) all += image.size();
     for (const auto& image : final_images) all += image.size();
+    for (const auto& text : texts) all += text.size();
     return static_cast<std::int64_t>(all);
   }
 };
@@ -68,9 +70,11 @@ std::unique_ptr<ReplayBuffer::Slab> ReplayBuffer::make_slab(std::span<const std:
     append<float>(slab->states, view.state(t));
     for (std::size_t i = 0; i < shape_.images.size(); ++i) append<std::uint8_t>(slab->images[i], view.image(i, t));
   }
+  slab->texts.resize(layout_.texts.size());
   const EndedRows ended(view);
   for (std::int64_t t = 0; t < layout_.calls; ++t) {
     append<float>(slab->actions, view.action(t));
+    for (std::size_t i = 0; i < layout_.texts.size(); ++i) append<std::uint8_t>(slab->texts[i], view.text(i, t));
     for (std::int64_t row = 0; row < layout_.rows; ++row) {
       const auto r = static_cast<std::size_t>(row), chunk = static_cast<std::size_t>(layout_.chunk);
       double reward = 0, discount = 1;
@@ -153,6 +157,7 @@ Batch ReplayBuffer::draw(std::int64_t rows, std::uint64_t seed, std::uint64_t in
     continues[row] = slab.continues[at_cell];
   }
   add_images(batch, cells);
+  add_texts(batch, cells);
   return batch;
 }
 
@@ -175,6 +180,17 @@ void ReplayBuffer::add_images(Batch& batch, std::span<const Cell> cells) const {
     }
     batch[rl_keys::kImagePrefix + image.name] = present;
     batch[rl_keys::kNextImagePrefix + image.name] = next;
+  }
+}
+
+void ReplayBuffer::add_texts(Batch& batch, std::span<const Cell> cells) const {
+  for (std::size_t i = 0; i < layout_.texts.size(); ++i) {
+    const PolicyShape::Text& text = shape_.texts[i];
+    at::Tensor told = at::empty({static_cast<std::int64_t>(cells.size()), text.bytes}, at::kByte);
+    auto* to = told.mutable_data_ptr<std::uint8_t>();
+    for (const Cell& cell : cells)
+      to = std::copy_n(slab_of(cell).texts[i].data() + cell.cell * text.bytes, text.bytes, to);
+    batch[rl_keys::kTextPrefix + text.name] = told;
   }
 }
 

@@ -16,8 +16,8 @@ namespace troupe::workers {
 
 /// Transitions of one learner rank for off-policy algorithms: trajectory items as slabs, uniform draws over every
 /// transition that is resident, the oldest slab goes first. A next observation is not stored twice: it is the slab's
-/// next row, or the final observation where an episode ended. Images stay u8 (depth f32). O(1) to add per
-/// transition, O(rows) to draw. Not thread-safe.
+/// next row, or the final observation where an episode ended; its texts are the same. Images stay u8 (depth f32).
+/// O(1) to add per transition, O(rows) to draw. Not thread-safe.
 ///
 /// A transition of K rewards is (s, a, R, s', c), and its target is R + c Q(s'):
 ///     R = sum_k r_k    c = gamma      or, with semi_mdp,    R = sum_k gamma^k r_k    c = gamma^(actions executed)
@@ -45,8 +45,8 @@ class ReplayBuffer {
   void clear(std::int64_t capacity);
 
   /// `rows` transitions drawn uniformly with replacement; draw i of call `index` depends on (seed, index, i) and on
-  /// what is resident alone. Keys of rl_keys: state [rows, D], action [rows, K A], reward and continues [rows, 1],
-  /// next state, images and next images [rows, H, W, C]. An empty buffer is an invariant violation.
+  /// what is resident alone. Keys of rl_keys: state [rows, D], action [rows, K A], reward and continues [rows, 1], next
+  /// state, images and next images [rows, H, W, C], texts [rows, bytes]. An empty buffer is an invariant violation.
   Batch draw(std::int64_t rows, std::uint64_t seed, std::uint64_t index) const;
 
   /// Transitions, bytes of memory; produced = resident + evicted + lost is what the ledger audits.
@@ -64,6 +64,7 @@ class ReplayBuffer {
   std::unique_ptr<Slab> make_slab(std::span<const std::byte> item) const;
   void evict_oldest();
   void add_images(Batch& batch, std::span<const Cell> cells) const;
+  void add_texts(Batch& batch, std::span<const Cell> cells) const;
   const Slab& slab_of(const Cell& cell) const { return *slabs_[static_cast<std::size_t>(cell.slab - first_slab_)]; }
 
   Options options_;

@@ -75,6 +75,26 @@ TEST_F(ReplayBufferTest, AtTheEndOfAnEpisodeTheNextObservationIsTheFinalOne) {
   EXPECT_EQ(number(batch, rl_keys::kNextState, rows.at(20)), 30);
 }
 
+TEST_F(ReplayBufferTest, ATransitionIsToldTheTextOfItsEpisodeAndOnceForBothObservations) {
+  job.policy.text = TextReader::words;
+  spec.observation.push_back({.name = "order", .shape = {4}, .dtype = EnvDType::u8, .reader = EnvReader::text});
+  ItemBuilder one = item(0);
+  one.end(0, 1, true);
+  for (std::int64_t t = 0; t <= 3; ++t) {
+    one.view().text(0, t)[0] = 'a';
+    one.view().text(0, t)[4] = t == 0 ? 'b' : 'c';  // another episode
+  }
+  const Batch batch = drawn(buffer(), one, 200);
+  EXPECT_EQ(batch.at("text.order").sizes().vec(), (std::vector<std::int64_t>{200, 4}));
+  for (const auto& [state, row] : rows_by_state(batch)) {
+    const bool is_second = static_cast<int>(state) % 10 == 1;
+    EXPECT_EQ(batch.at("text.order")[row][0].item<int>(), !is_second ? 'a' : state < 10 ? 'b' : 'c') << state;
+    EXPECT_EQ(batch.at("text.order")[row][1].item<int>(), 0);
+  }
+  job.policy.text = TextReader::none;
+  EXPECT_FALSE(drawn(buffer(), item(0)).contains("text.order"));
+}
+
 TEST_F(ReplayBufferTest, TerminationsCutTheTargetAndTruncationsDoNot) {
   const Batch batch = drawn(buffer(), item(0).end(0, 1, true).end(1, 0, false), 300);
   const auto rows = rows_by_state(batch);
