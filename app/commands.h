@@ -6,6 +6,7 @@
 
 #include "workers/checkpoint/weight_set.h"
 #include "workers/inference/policy/policy_options.h"
+#include "workers/record/record_demonstrations.h"
 
 namespace troupe::app {
 
@@ -216,6 +217,8 @@ struct RecordOptions {
   std::string keep = "successes";
   /// Cameras of the environment; each becomes a video.
   std::vector<std::string> cameras;
+  /// Side of their frames, pixels.
+  std::int64_t image_size = workers::kFrameSide;
 };
 int record_command(const RecordOptions& options);
 

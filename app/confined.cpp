@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
@@ -18,6 +17,7 @@
 #include "app/commands.h"
 #include "base/file_io.h"
 #include "base/hugging_face.h"
+#include "base/leave.h"
 #include "base/log.h"
 #include "configs/loader.h"
 #include "data/index/index_folder.h"
@@ -48,7 +48,7 @@ void allow_writing(SandboxRules& rules, const std::string& folder) {
   } else {
     code = command();
   }
-  std::exit(code);
+  leave(code);
 }
 
 /// The scalar of a line of YAML: what follows "key: " or "- ".

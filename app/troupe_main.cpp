@@ -1,3 +1,4 @@
 #include "app/command_line.h"
+#include "base/leave.h"
 
-int main(int argc, char** argv) { return troupe::app::run_command_line(argc, argv); }
+int main(int argc, char** argv) { troupe::base::leave(troupe::app::run_command_line(argc, argv)); }

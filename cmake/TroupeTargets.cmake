@@ -126,15 +126,21 @@ function(troupe_binary name)
 endfunction()
 
 # troupe_tests(NAME SOURCES a_test.cpp ... [DEPENDS lib ...] LABELS unit ... [TIMEOUT seconds] [DEFINITIONS d ...] [PROGRAMS target ...]
-#              [ATEN] [SERIAL])
-# One program test_NAME of a folder's sources with one set of labels; each of its cases is registered as FOLDER.SUITE.CASE.
-# SERIAL: its cases want the cores for themselves.
+#              [ATEN])
+# One program test_NAME of a folder's sources with one set of labels. A case is a test of its own, FOLDER.SUITE.CASE, but where the label
+# is unit: there a suite is one, FOLDER.SUITE. TIMEOUT is that of a test, by default 60 s a case and 300 s a suite.
 # PROGRAMS: targets that its cases start.
 function(troupe_tests name)
-  cmake_parse_arguments(arg "ATEN;SERIAL" "TIMEOUT" "SOURCES;DEPENDS;LABELS;DEFINITIONS;PROGRAMS" ${ARGN})
+  cmake_parse_arguments(arg "ATEN" "TIMEOUT" "SOURCES;DEPENDS;LABELS;DEFINITIONS;PROGRAMS" ${ARGN})
   set(target test_${name})
+  set(each case)
+  set(default_timeout 60)
+  if(unit IN_LIST arg_LABELS)
+    set(each suite)
+    set(default_timeout 300)
+  endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT ${default_timeout})
   endif()
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE troupe_options ${arg_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
@@ -190,25 +196,21 @@ function(troupe_tests name)
     # without it a finding is printed and the test passes
     list(APPEND environment "UBSAN_OPTIONS=halt_on_error=1")
   endif()
-  # Cases of golden folders are found by name, and TROUPE_GOLDEN may name another folder next time: list them anew at every start of ctest.
+  # Cases of golden folders are found by name, and TROUPE_GOLDEN may name another folder next time.
+  set(anew "")
   if(mentions_golden)
-    set(renew_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_renew.cmake)
-    file(WRITE ${renew_file} "file(REMOVE \"${CMAKE_CURRENT_BINARY_DIR}/${target}[1]_tests.cmake\")\n")
-    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${renew_file})
+    set(anew ANEW)
   endif()
-  # Discovery passes properties through several list expansions, which would cut LABELS and ENVIRONMENT after their first element;
-  # so a file that ctest reads after the discovered cases sets them.
-  include(GoogleTest)
   file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_PREFIX "${folder}."
-                       TEST_LIST ${target}_cases)
-  set(properties_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_properties.cmake)
-  file(CONFIGURE OUTPUT ${properties_file} @ONLY CONTENT [=[
-foreach(case IN LISTS @target@_cases)
-  set_tests_properties("${case}" PROPERTIES LABELS "@arg_LABELS@" TIMEOUT @arg_TIMEOUT@ RUN_SERIAL @arg_SERIAL@ ENVIRONMENT "@environment@")
-endforeach()
+  set(register_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_register.cmake)
+  file(CONFIGURE OUTPUT ${register_file} @ONLY CONTENT [=[
+include("@CMAKE_SOURCE_DIR@/cmake/RegisterTests.cmake")
+set(labels "@arg_LABELS@")
+set(environment "@environment@")
+troupe_register_tests(PROGRAM "@CMAKE_CURRENT_BINARY_DIR@/@target@" PREFIX "@folder@" EACH @each@ @anew@
+  PROPERTIES LABELS "${labels}" TIMEOUT @arg_TIMEOUT@ ENVIRONMENT "${environment}")
 ]=])
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties_file})
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${register_file})
 endfunction()
 
 # troupe_fuzz(NAME [DEPENDS lib ...]): builds NAME.cpp, a program that takes SECONDS [SEED]. One program, two budgets: 15 s on every run
