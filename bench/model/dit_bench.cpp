@@ -16,6 +16,7 @@
 #include "bench/model/tensor_memory.h"
 #include "bench/support/bench_options.h"
 #include "bench/support/failures.h"
+#include "model/shard/precision.h"
 
 namespace troupe::bench {
 namespace {
@@ -76,7 +77,7 @@ int run(const Options& options, const std::string& command) {
   std::vector<Timing> timings;
   std::int64_t parameters = 0;
   for (const auto& dtype : options.dtypes) {
-    const auto dit_case = make_dit_case(options.size, dtype == "bf16" ? at::kBFloat16 : at::kFloat);
+    const auto dit_case = make_dit_case(options.size, dtype_of_precision(dtype));
     parameters = dit_case.parameters;
     for (const auto make : {training_programs, policy_call_programs}) {
       const auto programs = make(dit_case);

@@ -8,14 +8,12 @@ export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
 source "$root/bench/support/job_options.sh"
-seeds="42 43 44" rates="1e-3 3e-3 1e-2" out="" troupe=$root/build/release/app/troupe command="bench/model/optimizers.sh $*"
+seeds="42 43 44" rates="1e-3 3e-3 1e-2" command="bench/model/optimizers.sh $*"
 usage() { echo "optimizers: $1" >&2; sed -n '4p' "$0" >&2; exit 2; }
 option() {
   case $1 in
     --seeds) seeds=$2 ;;
     --rates) rates=$2 ;;
-    --out) out=$(realpath -m "$2") ;;
-    --troupe) troupe=$(realpath "$2") ;;
     *) return 1 ;;
   esac
 }

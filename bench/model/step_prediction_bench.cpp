@@ -26,6 +26,7 @@
 #include "kernels/threads.h"
 #include "model/calibration/measure_core_rates.h"
 #include "model/calibration/timed_programs.h"
+#include "model/shard/precision.h"
 #include "model/wan/planned_units.h"
 #include "placement/planner.h"
 #include "placement/recompute_plan.h"
@@ -148,7 +149,7 @@ DitSize size_of(const JobConfig& job) {
 std::string kernels_text(const JobConfig& job, const CoreRates& rates, int threads) {
   at::set_num_threads(1);
   kernels::set_num_threads(threads);
-  const auto dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat;
+  const auto dtype = dtype_of_precision(job.precision.param);
   const PlannedUnits units(job.model, job.data.window, dtype, job.training.micro_batch_size);
   const auto levels = job_engine_options(job, /*run_dir=*/"").recompute;
   // prompts that differ and fill their length
@@ -201,7 +202,7 @@ Row measure(const Setup& setup, const CoreRates& rates, const Options& options) 
   const auto network = std::make_shared<DitNetwork>(job.model, job.data.window.chunks);
   ShardedTrainer trainer(network, row.predicted.ranks, job_engine_options(job, /*run_dir=*/""),
                          testing::random_parameters(state_units(network->units()), kSeed, at::kFloat));
-  const auto dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat;
+  const auto dtype = dtype_of_precision(job.precision.param);
   const std::vector<Batch> batches(static_cast<std::size_t>(row.predicted.ranks),
                                    make_dit_batch(job.model, size_of(job), dtype));
   const auto run = [&](int steps) {

@@ -7,13 +7,11 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
 source "$root/bench/support/job_options.sh"
-data="" out="" troupe=$root/build/release/app/troupe
+data=""
 usage() { echo "true_size_lora: $1" >&2; sed -n '3p' "$0" >&2; exit 2; }
 option() {
   case $1 in
     --data) data=$(realpath "$2") ;;
-    --out) out=$(realpath -m "$2") ;;
-    --troupe) troupe=$(realpath "$2") ;;
     *) return 1 ;;
   esac
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Environments of Gymnasium through the bridge against Gymnasium's own vector environments, the same task, number of environments and machine:
-# steps per second, in alternating rounds. One worker against SyncVectorEnv in its process: expect 0.8 times and more, as each step of a block
+# steps per second, in alternating rounds. One worker against SyncVectorEnv in its process: goal 0.8 times and more, as each step of a block
 # costs a message there and back, and 0.9 times and more with two groups, whose messages travel while the worker steps the other one; two
-# workers against AsyncVectorEnv, which has a process for each environment: expect 1 and more. The last row has arrays in messages, in place of
+# workers against AsyncVectorEnv, which has a process for each environment: goal 1 and more. The last row has arrays in messages, in place of
 # shared memory (env.bridge.shared_memory).
 #     bench/peers/bridge_bench.sh [--short] [--rounds 5] [--num-envs 8] [--task HalfCheetah-v5] [--out RESULT.md] [BENCH_BINARY]
 # Python's packages come from PyPI into build/bridge-env (bench/support/python_env.sh).

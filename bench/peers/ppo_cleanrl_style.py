@@ -6,8 +6,9 @@
 Structure and numbers follow Huang et al. (2022), "The 37 implementation details of proximal policy optimization": separate 2xHIDDEN tanh networks with
 orthogonal initial values, a log standard deviation without state, Adam with eps 1e-5 and a rate falling to 0, clipped value loss, advantages
 normalised per minibatch, gradient norm 0.5, normalised and clipped observations and rewards, an episode's end cuts the return. Differs only where
-many environments ask for it: one running mean for all of them, in NumPy arrays. It counts approximate KL and clip fraction, and logs nothing. --compile: policy calls and the loss of a minibatch go through torch.compile, and distributions do not validate what they are given, which
-no graph could hold; the first SKIP iterations pay for it.
+many environments ask for it: one running mean for all of them, in NumPy arrays. The program counts approximate KL and clip fraction, and logs
+nothing. With --compile, policy calls and the loss of a minibatch go through torch.compile, and distributions do not validate their arguments, which
+a graph cannot hold; the program compiles in the first SKIP iterations.
 
 Prints "steps wall_seconds mean_return" of the iterations after the first SKIP; the return is of the last 100 episodes that ended (nan: none).
 --version prints what it runs on.
@@ -38,6 +39,7 @@ class RunningMoments:
 
 class Environments:
     """N environments in step, with normalised observations and rewards and clipped actions."""
+    task_options = {}  # of the task's constructor, in Gymnasium
 
     def __init__(self, args):
         if args.envs == "envpool":
@@ -47,7 +49,7 @@ class Environments:
         else:
             import gymnasium
             self.inner = gymnasium.make_vec(args.task, num_envs=args.num_envs, vectorization_mode=args.envs.removeprefix("gym-"),
-                                            vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP})
+                                            vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}, **self.task_options)
             space, self.obs_shape = self.inner.single_action_space, self.inner.single_observation_space.shape
         self.low, self.high, self.action_dtype, self.action_shape = space.low, space.high, space.dtype, space.shape
         self.obs_moments, self.return_moments = RunningMoments(self.obs_shape), RunningMoments(())
@@ -98,12 +100,17 @@ class ActorCritic(nn.Module):
         return action, policy.log_prob(action).sum(1), policy.entropy().sum(1), self.critic(obs).squeeze(1)
 
 
+def vector_network(envs, args):
+    return ActorCritic(int(np.prod(envs.obs_shape)), int(np.prod(envs.action_shape)), args.hidden)
+
+
 class Rollout:
     """What one iteration collects, [steps, environments, ...]."""
+    obs_dtype = torch.float32
 
     def __init__(self, args, envs):
         rows = (args.steps, args.num_envs)
-        self.obs, self.actions = torch.zeros(rows + envs.obs_shape), torch.zeros(rows + envs.action_shape)
+        self.obs, self.actions = torch.zeros(rows + envs.obs_shape, dtype=self.obs_dtype), torch.zeros(rows + envs.action_shape)
         self.logp, self.rewards, self.dones, self.values = (torch.zeros(rows) for _ in range(4))
 
     def collect(self, net, envs, obs, done):
@@ -153,18 +160,18 @@ def update(net, loss_of, optimizer, rollout, advantages, args):
             optimizer.step()
 
 
-def train(args):
+def train(args, environments=Environments, network=vector_network, storage=Rollout):
     torch.set_num_threads(args.torch_threads)
     torch.manual_seed(args.seed)
     np.random.seed(args.seed)
-    envs = Environments(args)
-    net = ActorCritic(int(np.prod(envs.obs_shape)), int(np.prod(envs.action_shape)), args.hidden)
+    envs = environments(args)
+    net = network(envs, args)
     acting, loss_of = net, minibatch_loss
     if args.compile:
         torch.distributions.Distribution.set_default_validate_args(False)
         acting, loss_of = torch.compile(net), torch.compile(minibatch_loss)
     optimizer = torch.optim.Adam(net.parameters(), lr=LEARNING_RATE, eps=1e-5)
-    rollout, obs, done, begin = Rollout(args, envs), envs.reset(), torch.zeros(args.num_envs), None
+    rollout, obs, done, begin = storage(args, envs), envs.reset(), torch.zeros(args.num_envs), None
     for i in range(args.iterations):
         if i == args.skip:
             begin = time.perf_counter()
@@ -185,18 +192,22 @@ def versions():
           f"{mujoco.__version__}, NumPy {np.__version__}")
 
 
-def main():
+def read_arguments(kinds, task, **numbers):
     parser = argparse.ArgumentParser()
-    parser.add_argument("--envs", choices=["envpool", "gym-sync", "gym-async"], default="envpool")
-    parser.add_argument("--task", default="HalfCheetah-v5")
+    parser.add_argument("--envs", choices=kinds, default=kinds[0])
+    parser.add_argument("--task", default=task)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--version", action="store_true")
-    for name, value in {"num-envs": 64, "steps": 32, "minibatches": 32, "epochs": 10, "hidden": 64, "iterations": 20, "skip": 2, "seed": 1, "torch-threads": 1,
-                        "env-threads": 2}.items():
-        parser.add_argument(f"--{name}", type=int, default=value)
+    for name, value in {"iterations": 20, "skip": 2, "seed": 1, "torch_threads": 1, **numbers}.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
     args = parser.parse_args()
     if args.iterations <= args.skip:
         parser.error(f"--iterations {args.iterations} leaves nothing after the first {args.skip} (--skip)")
+    return args
+
+
+def main():
+    args = read_arguments(["envpool", "gym-sync", "gym-async"], "HalfCheetah-v5", num_envs=64, steps=32, minibatches=32, epochs=10, hidden=64, env_threads=2)
     versions() if args.version else train(args)
 
 

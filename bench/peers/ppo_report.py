@@ -1,9 +1,9 @@
-"""Rates and tables for ppo_bench.sh; needs Python's own library alone.
+"""Rates and tables for ppo_bench.sh and pixels_bench.sh; needs Python's own library alone.
 
     ppo_report.py rate RUN --skip 2     "steps wall_seconds mean_return" of a run of `troupe run` after its first iterations, from metrics.jsonl
     ppo_report.py table RECORDS         Markdown tables of lines "round side setting steps wall_seconds ..."
 
-Sides are explicit and generic (ours), envpool, compiled and gymnasium; a side's figure is its fastest setting's, by the median over rounds.
+Sides are explicit, generic and pictures (ours), envpool, compiled, gymnasium and gymnasium-compiled; a side's figure is its fastest setting's, by the median over rounds.
 """
 import argparse
 import collections
@@ -12,8 +12,10 @@ import pathlib
 import statistics
 
 NAMES = {"explicit": "Troupe, explicit MLP backward", "generic": "Troupe, generic unit", "envpool": "PyTorch PPO over EnvPool",
-         "compiled": "PyTorch PPO, torch.compile, over EnvPool", "gymnasium": "PyTorch PPO over Gymnasium's vector API"}
-WANTED = {"explicit": 3.0, "generic": 2.0}
+         "compiled": "PyTorch PPO, torch.compile, over EnvPool", "gymnasium": "PyTorch PPO over Gymnasium's vector API",
+         "pictures": "Troupe", "gymnasium-compiled": "PyTorch PPO, torch.compile, over Gymnasium's vector API"}
+PEERS = "envpool", "compiled", "gymnasium", "gymnasium-compiled"
+WANTED = {"explicit": 3.0, "generic": 2.0, "pictures": None}  # None: no goal is set
 
 
 def rate(run, skip):
@@ -44,7 +46,7 @@ def tables(records):
     print("| side | setting | environment steps per second | best of its side |\n|---|---|---|---|")
     for (side, setting), by_round in rates.items():
         print(f"| {NAMES[side]} | {setting.replace(',', ', ')} | {spread(by_round.values(), 0)} | {'yes' if best[side] == (side, setting) else ''} |")
-    peers = [best[side] for side in ("envpool", "compiled", "gymnasium") if side in best]
+    peers = [best[side] for side in PEERS if side in best]
     if not peers:
         return
     better = max(peers, key=lambda key: statistics.median(rates[key].values()))
@@ -52,7 +54,7 @@ def tables(records):
     for side, wanted in WANTED.items():
         for peer in peers if side in best else []:
             ours, theirs = rates[best[side]], rates[peer]
-            goal = f">= {wanted:.0f}" if peer == better else ""
+            goal = f">= {wanted:.0f}" if wanted and peer == better else ""
             print(f"| {NAMES[side]} | {NAMES[peer[0]]} | {spread([ours[r] / theirs[r] for r in ours if r in theirs], 2)} | {goal} |")
 
 

@@ -2,48 +2,43 @@
 # Soft actor-critic end to end, ours (recipe rl_halfcheetah_sac) against a CleanRL-style SAC in PyTorch over Gymnasium: return after STEPS environment
 # steps of HalfCheetah-v5, and updates per second with collection, for each seed in turn, first ours, then theirs, then the bound: the bare matrix
 # products of an update, by the same library. 2x256 ReLU, batch 256, one update a step. The peer and the products run with the count of intra-op
-# threads that a short run before finds fastest. Expect equal returns within the spread of seeds, and more than twice the peer's updates per second.
+# threads that a short run before finds fastest. Goal: equal returns within the spread of seeds, and more than twice the peer's updates per second.
 #     bench/peers/sac_bench.sh [--short] [--steps 100000] [--seeds "1 2 3"] [--torch-threads "1 2"] [--out RESULT.md] [--troupe TROUPE] [k=v ...]
 # k=v: further settings of the recipe. Python's packages as of bench/peers/ppo_bench.sh. About 25 minutes a seed on two cores; --short one in all.
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
-steps=100000 seeds="1 2 3" torch_threads="1 2" episodes=10 starts=5000 trial=1500 seconds=3 out="" troupe=$root/build/release/app/troupe settings=() note=""
-while [ $# -gt 0 ]; do
+source "$root/bench/support/job_options.sh"
+steps=100000 seeds="1 2 3" torch_threads="1 2" episodes=10 starts=5000 trial=1500 seconds=3 note=""
+usage() { echo "sac_bench: $1" >&2; sed -n '6,7p' "$0" >&2; exit 2; }
+flag() {
   case $1 in
     --short) steps=3000 seeds=1 torch_threads=1 episodes=1 starts=1000 trial=100 seconds=1 note=" (--short)" ;;
-    --steps) steps=$2; shift ;;
-    --seeds) seeds=$2; shift ;;
-    --torch-threads) torch_threads=$2; shift ;;
-    --out) out=$(realpath -m "$2"); shift ;;
-    --troupe) troupe=$(realpath "$2"); shift ;;
-    *=*) settings+=("$1") ;;
-    *) echo "sac_bench: unknown argument '$1'" >&2; sed -n '6,7p' "$0" >&2; exit 2 ;;
+    *) return 1 ;;
   esac
-  shift
-done
-[ $((steps % 1000)) -eq 0 ] || { echo "sac_bench: --steps $steps: the recipe commits 1,000 at a time" >&2; exit 2; }
-refuse_dirty_tree "$out"
-need_program "$troupe" troupe
-cd "$root"
-peers=$(bench/support/python_env.sh build/peers-env $(cat bench/peers/python_packages.txt))
-python=$(bench/support/python_env.sh build/python-env $(cat bench/data/python_packages.txt))
-packages=$("$peers" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-records=$work/records
-
-peer() {
-  PYTHONPATH=$packages "$python" -W ignore bench/peers/sac_cleanrl_style.py --learning-starts "$starts" --eval-episodes "$episodes" "$@" \
-    2>"$work/error" || { cat "$work/error" >&2; exit 1; }
 }
+option() {
+  case $1 in
+    --steps) steps=$2 ;;
+    --seeds) seeds=$2 ;;
+    --torch-threads) torch_threads=$2 ;;
+    *) return 1 ;;
+  esac
+}
+read_options "$@"
+[ $((steps % 1000)) -eq 0 ] || usage "--steps $steps: the recipe commits 1,000 at a time"
+
+source "$root/bench/peers/torch_peers.sh"
+records=$work/records
 
 # record SEED SIDE "updates seconds [return]"
 record() { printf '%s %s %s\n' "$1" "$2" "$3" | tee -a "$records" >&2; }
 
 # theirs THREADS ARGUMENTS: the peer with so many intra-op threads
-theirs() { OMP_NUM_THREADS=$1 peer --torch-threads "$1" "${@:2}"; }
+theirs() {
+  OMP_NUM_THREADS=$1 peer sac_cleanrl_style.py --learning-starts "$starts" --eval-episodes "$episodes" --torch-threads "$1" "${@:2}"
+}
 
 # fastest ARGUMENTS: the count of threads with which a short run of the peer is fastest
 fastest() {
@@ -59,11 +54,8 @@ fastest() {
 # ours SEED
 ours() {
   local figures
-  if ! "$troupe" run rl_halfcheetah_sac --resume never "job.run_root=$work/runs" "job.seed=$1" "training.steps=$((steps / 1000))" "eval.episodes=$episodes" \
-      "algorithm.sac.learning_starts=$starts" "metrics.sinks=[jsonl]" ${settings[@]+"${settings[@]}"} >"$work/error" 2>&1; then
-    cat "$work/error" >&2
-    exit 1
-  fi
+  our_run rl_halfcheetah_sac "job.run_root=$work/runs" "job.seed=$1" "training.steps=$((steps / 1000))" "eval.episodes=$episodes" \
+    "algorithm.sac.learning_starts=$starts" "metrics.sinks=[jsonl]"
   figures=$(python3 bench/peers/sac_report.py run "$work/runs/latest")
   record "$1" troupe "$figures"
   rm -rf "$work/runs"
@@ -80,28 +72,11 @@ for seed in $seeds; do
   record "$seed" products "$figures"
 done
 table=$(python3 bench/peers/sac_report.py table "$records")
-versions=$(peer --version)
-printf '%s\n\n%s; ours: %s\n' "$table" "$versions" "$("$troupe" --version)"
-[ -n "$out" ] || exit 0
-mkdir -p "$(dirname "$out")"
-{
-  echo "# SAC end to end against PyTorch over Gymnasium"
-  echo
-  echo "HalfCheetah-v5, $steps environment steps, the first $starts at random; 2x256 ReLU, batch 256, one update a step. Seed by seed first ours, then theirs, each"
-  echo "run a process (ours: processes) of its own. Updates per second count from the first update to the last, collection included. Returns are means of"
-  echo "$episodes further episodes with the mean action. One-minute load average before them $load, on $(nproc) hardware threads."
-  echo
-  echo "$table"
-  echo
-  echo "- intra-op threads, the fastest of $torch_threads: peer $peer_threads, products $product_threads"
-  echo "- command: \`bench/peers/sac_bench.sh --steps $steps --seeds \"$seeds\" --torch-threads \"$torch_threads\"${settings[*]:+ ${settings[*]}}\`$note"
-  commit_and_machine
-  echo "- theirs: $versions, $("$python" --version)"
-  echo "- ours: $(version_of "$troupe"), libmujoco 3.6.0 of PyPI's wheel, g++ $(g++ -dumpfullversion), $(uname -sr)"
-  echo
-  echo "## Recipe"
-  echo '```yaml'
-  cat configs/recipes/rl_halfcheetah_sac.yaml
-  echo '```'
-} >"$out"
-echo "written: $out"
+versions=$(peer sac_cleanrl_style.py --version)
+peer_result "SAC end to end against PyTorch over Gymnasium" \
+  "HalfCheetah-v5, $steps environment steps, the first $starts at random; 2x256 ReLU, batch 256, one update a step. Seed by seed first ours, then theirs, each
+run a process (ours: processes) of its own. Updates per second count from the first update to the last, collection included. Returns are means of
+$episodes further episodes with the mean action. One-minute load average before them $load, on $(nproc) hardware threads. Intra-op threads, the fastest of
+$torch_threads: peer $peer_threads, products $product_threads." \
+  "bench/peers/sac_bench.sh --steps $steps --seeds \"$seeds\" --torch-threads \"$torch_threads\"" \
+  "libmujoco 3.6.0 of PyPI's wheel" configs/recipes/rl_halfcheetah_sac.yaml

@@ -1,33 +1,58 @@
 #!/usr/bin/env bash
-# From demonstrations to Flow-GRPO on arm7/reach-v1: records scripted demonstrations, clones them (rl_arm7_reach_sft), goes on in the simulator
-# (rl_arm7_reach_grpo_flow) and compares both policies on the same evaluation seeds and noise with McNemar's exact test.
-#     bench/rl/reach_flow.sh [--seed S] [--episodes N] [--out RESULT.md] [--troupe TROUPE] [--sft k=v]... [--grpo k=v]... [--short]
-# Everything stays in build/rl-curves/reach-flow-*; exit status 1 unless the cloned policy succeeds in 30 to 60 % and the trained one in 20 points more.
+# From demonstrations to reinforcement learning on arm7/reach-v1: records scripted demonstrations, clones them, goes on in the simulator, compares
+# both policies on the same evaluation seeds and noise with McNemar's exact test, and serves the trained one to itself.
+# --from state: rl_arm7_reach_sft, then rl_arm7_reach_grpo_flow; pixels: rl_arm7_reach_pixels_sft, then rl_arm7_reach_pixels_grpo; pixels_ppo: then
+# rl_arm7_reach_pixels_ppo; dreamzero: sft_arm7_reach_tiny for 5,000 steps, of which the checkpoint with the least held-out loss goes on with
+# rl_dreamzero_tiny_arm7, beside rl_arm7_reach_sft from the same recordings.
+#     bench/rl/reach_flow.sh [--from state|pixels|pixels_ppo|dreamzero] [--seed S] [--episodes N] [--out RESULT.md] [--troupe TROUPE] [--sft k=v]... [--rl k=v]... [--short]
+# Everything stays in build/rl-curves/reach-flow-*; exit status 1 unless the cloned policy succeeds in 30 to 60 % (pixels: 40 % and more; pixels_ppo and
+# dreamzero: any) and the trained one in 20 points more (pixels_ppo: 30, dreamzero: 10), at p < 0.01.
 # --short: a few steps of each, whatever comes of them, and nothing stays.
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
-seed=1 episodes=200 out="" short=no troupe=$root/build/release/app/troupe sft=() grpo=() command="bench/rl/reach_flow.sh $*"
-usage() { echo "reach_flow: $1" >&2; sed -n '4p' "$0" >&2; exit 2; }
-while [ $# -gt 0 ]; do
-  if [ "$1" = --short ]; then
-    short=yes episodes=2 sft+=(training.steps=20) grpo+=(training.steps=1 env.num_envs=16 env.blocks=2 training.global_batch_size=160 training.micro_batch_size=160 eval.episodes=2)
-    shift
-    continue
-  fi
-  [ $# -ge 2 ] || usage "$1 needs a value"
+source "$root/bench/support/job_options.sh"
+seed=1 episodes=200 short=no from=state sft=() rl=() command="bench/rl/reach_flow.sh $*"
+usage() { echo "reach_flow: $1" >&2; sed -n '7p' "$0" >&2; exit 2; }
+flag() {
+  case $1 in
+    --short) short=yes episodes=2 ;;
+    *) return 1 ;;
+  esac
+}
+option() {
   case $1 in
     --seed) seed=$2 ;;
     --episodes) episodes=$2 ;;
-    --out) out=$(realpath -m "$2") ;;
-    --troupe) troupe=$(realpath "$2") ;;
     --sft) sft+=("$2") ;;
-    --grpo) grpo+=("$2") ;;
-    *) usage "unknown option '$1'" ;;
+    --rl) rl+=("$2") ;;
+    --from) from=$2 ;;
+    *) return 1 ;;
   esac
-  shift 2
-done
+}
+read_options "$@"
+[ ${#words[@]} -eq 0 ] || usage "'${words[0]}' is for which job? --sft or --rl"
+clone=rl_arm7_reach_pixels_sft cameras=(--cameras front,side) demonstrations=400 data=data/arm7-reach-views least=0.4 most=1 gain=0.2
+start=sft/latest/checkpoints/latest play=() beside="" beside_steps=2000 rows=160
+case $from in
+  state) clone=rl_arm7_reach_sft improve=rl_arm7_reach_grpo_flow cameras=() demonstrations=100 data=data/arm7-reach least=0.3 most=0.6 ;;
+  pixels) improve=rl_arm7_reach_pixels_grpo ;;
+  pixels_ppo) improve=rl_arm7_reach_pixels_ppo least=0 gain=0.3 sft=(algorithm.name=ppo ${sft[@]+"${sft[@]}"}) ;;
+  dreamzero)
+    clone=sft_arm7_reach_tiny improve=rl_dreamzero_tiny_arm7 cameras=(--cameras front) data=data/arm7-reach-front least=0 gain=0.1 rows=112
+    start=sft/latest/checkpoints/best play=(--env arm7/reach-v1 --sampler euler --steps 4) beside=rl_arm7_reach_sft
+    sft=(checkpoint.keep_best=eval/loss checkpoint.interval=500 eval.every=500 eval.max_samples=32 'data.eval_episodes=[0,1,2,3,4,5,6,7]'
+      training.steps=5000 optimizer.lr=2e-3 ${sft[@]+"${sft[@]}"})
+    ;;
+  *) usage "--from $from; wanted state, pixels, pixels_ppo or dreamzero" ;;
+esac
+if [ "$short" = yes ]; then
+  demonstrations=10 beside_steps=20
+  sft+=(training.steps=20 checkpoint.interval=20)
+  [ "$from" != dreamzero ] || sft+=(eval.every=20)
+  rl+=(training.steps=1 env.num_envs=16 env.blocks=2 "training.global_batch_size=$rows" "training.micro_batch_size=$((rows / 4))" eval.episodes=2)
+fi
 refuse_dirty_tree "$out"
 need_program "$troupe" troupe
 folder=$root/build/rl-curves/reach-flow-$(date +%Y%m%d-%H%M%S)-$$
@@ -38,36 +63,44 @@ fi
 mkdir -p "$folder"
 cd "$folder"
 
-"$troupe" record arm7/reach-v1 --out data/arm7-reach --episodes 100 --seed "$seed" >record.txt
-"$troupe" run rl_arm7_reach_sft "job.seed=$seed" job.run_root=sft ${sft[@]+"${sft[@]}"} >sft.txt 2>&1
-"$troupe" eval sft/latest --episodes "$episodes" --json >before.json 2>/dev/null
+"$troupe" record arm7/reach-v1 --out "$data" --episodes "$demonstrations" --seed "$seed" ${cameras[@]+"${cameras[@]}"} >record.txt
+"$troupe" run "$clone" "job.seed=$seed" job.run_root=sft ${sft[@]+"${sft[@]}"} >sft.txt 2>&1
+"$troupe" eval "$start" --episodes "$episodes" ${play[@]+"${play[@]}"} --json >before.json 2>/dev/null
 begin=$EPOCHREALTIME
-"$troupe" run rl_arm7_reach_grpo_flow "job.seed=$seed" job.run_root=grpo model.init.path=sft/latest/checkpoints/latest ${grpo[@]+"${grpo[@]}"} >grpo.txt 2>&1
+"$troupe" run "$improve" "job.seed=$seed" job.run_root=rl "model.init.path=$start" ${rl[@]+"${rl[@]}"} >rl.txt 2>&1
 seconds=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.0f", b - a }')
-"$troupe" eval grpo/latest --episodes "$episodes" --compare sft/latest >compared.txt 2>&1
-"$troupe" eval grpo/latest --episodes "$episodes" --json >after.json 2>/dev/null
+"$troupe" eval rl/latest --episodes "$episodes" --compare "$start" ${play[@]+"${play[@]:2}"} >compared.txt 2>&1
+"$troupe" eval rl/latest --episodes "$episodes" --json >after.json 2>/dev/null
+"$troupe" serve rl/latest --protocol openpi --once-selftest >serve.txt 2>&1
+if [ -n "$beside" ]; then
+  "$troupe" run "$beside" "job.seed=$seed" job.run_root=beside "data.sets=$data" "training.steps=$beside_steps" >beside.txt 2>&1
+  printf '\nBeside %s of %s steps, trained on the same recordings:\n' "$beside" "$beside_steps" >>compared.txt
+  "$troupe" eval rl/latest --episodes "$episodes" --compare beside/latest >>compared.txt 2>&1
+fi
 
 status=0
-python3 - "$folder" "$seconds" >summary.txt <<'PY' || status=1
+python3 - "$folder" "$seconds" "$least" "$most" "$gain" >summary.txt <<'PY' || status=1
 import json, re, sys
-folder, seconds = sys.argv[1:]
+folder, seconds = sys.argv[1:3]
+least, most, gain = map(float, sys.argv[3:])
 def rate(name):
     results = json.load(open(f"{folder}/{name}.json"))["results"]
     return results["successes"] / results["episodes"]
 before, after = rate("before"), rate("after")
-steps = max((json.loads(line)["m"].get("env/total_steps", 0) for line in open(f"{folder}/grpo/latest/metrics.jsonl")), default=0)
-print(f"- cloned policy: {100 * before:.1f} %; after Flow-GRPO: {100 * after:.1f} % ({100 * (after - before):+.1f} points), {steps:,.0f} environment steps, {seconds} s")
-sys.exit(0 if 0.3 <= before <= 0.6 and after >= before + 0.2 else 1)
+steps = max((json.loads(line)["m"].get("env/total_steps", 0) for line in open(f"{folder}/rl/latest/metrics.jsonl")), default=0)
+print(f"- cloned policy: {100 * before:.1f} %; after reinforcement learning: {100 * after:.1f} % ({100 * (after - before):+.1f} points), {steps:,.0f} environment steps, {seconds} s")
+p = float(re.search(r"McNemar's exact test: p = (\S+)", open(f"{folder}/compared.txt").read())[1])
+sys.exit(0 if least <= before <= most and after >= before + gain and p < 0.01 else 1)
 PY
 cat summary.txt compared.txt
 [ -z "$out" ] || {
-  printf '# Flow-GRPO from demonstrations: arm7/reach-v1\n\n'
+  printf '# From demonstrations to reinforcement learning: arm7/reach-v1, %s\n\n' "$from"
   cat summary.txt
   printf '\n```\n%s\n```\n\n' "$(cat compared.txt)"
   printf -- '- demonstrations: %s\n' "$(head -1 record.txt)"
   echo "- command: \`$command\`"
   commit_and_machine
   echo "- $(version_of "$troupe")"
-  for recipe in rl_arm7_reach_sft rl_arm7_reach_grpo_flow; do printf '\n## %s\n```yaml\n%s\n```\n' "$recipe" "$(cat "$root/configs/recipes/$recipe.yaml")"; done
+  for recipe in "$clone" "$improve" $beside; do printf '\n## %s\n```yaml\n%s\n```\n' "$recipe" "$(cat "$root/configs/recipes/$recipe.yaml")"; done
 } >"${out:-/dev/null}"
 [ "$short" = yes ] || exit "$status"
