@@ -26,4 +26,11 @@ at::Tensor normalise(const at::Tensor& x, const AdvantageMoments& m, double epsi
   return (x - m.mean()) / (std::sqrt(m.unbiased_variance()) + epsilon);
 }
 
+void normalise(std::span<float> x, const AdvantageMoments& m, double epsilon) {
+  if (m.count < 2) return;
+  const auto mean = static_cast<float>(m.mean()),
+             deviation = static_cast<float>(std::sqrt(m.unbiased_variance()) + epsilon);
+  for (float& value : x) value = (value - mean) / deviation;
+}
+
 }  // namespace troupe::model

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
+
 namespace troupe::model {
 
 // Centring and scaling of advantages. Which samples are counted is the caller's: a rank's own moments, those summed
@@ -22,5 +24,7 @@ AdvantageMoments advantage_moments(const at::Tensor& x, const at::Tensor& mask);
 /// (x - mean) / (std + epsilon), unbiased std. Masked entries are shifted and scaled too. Fewer than two valid entries
 /// leave x as it is: one has no spread (RLinf makes NaN of them all).
 at::Tensor normalise(const at::Tensor& x, const AdvantageMoments& moments, double epsilon = 1e-5);
+/// The same in place, in f32.
+void normalise(std::span<float> x, const AdvantageMoments& moments, double epsilon = 1e-5);
 
 }  // namespace troupe::model

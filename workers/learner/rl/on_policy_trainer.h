@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "workers/learner/rl/episode_summary.h"
+#include "workers/learner/rl/minibatch_rows.h"
 #include "workers/learner/rl/rl_trainer.h"
 #include "workers/learner/rl/rollout_rows.h"
 #include "workers/learner/rl/running_statistics.h"
@@ -57,13 +59,13 @@ class OnPolicyTrainer final : public RlTrainer {
   Result<Progress> update(std::int64_t step, const RolloutRows& rows);
   /// One pass over the rows, or over whole sequences of them where the policy has a memory, in a permutation keyed by
   /// (job.seed, step, update epoch, rank); rows that fill no minibatch are left out.
-  Result<void> pass(std::int64_t step, std::int64_t epoch, const RolloutRows& rows, Progress& progress);
-  /// One update from sequences of `steps` rows (RolloutRows::sequence); during critic_warmup_steps of the critic alone.
-  Result<void> train_minibatch(std::int64_t step, const Batch& minibatch, const at::Tensor& valid_cells,
-                               std::int64_t steps, Progress& progress);
-  /// Adds the loss's scale, parts / (cells that count on all ranks), and normalises advantages where that is per
-  /// minibatch.
-  Result<Batch> with_scale(Batch minibatch, const at::Tensor& valid_cells, std::int64_t parts) const;
+  Result<void> pass(std::int64_t step, std::int64_t epoch, MinibatchRows& rows, Progress& progress);
+  /// What counts of a minibatch whose share of this rank are these sequences, over all ranks.
+  Result<MinibatchRows::Counted> count(const MinibatchRows& rows, std::span<const std::int64_t> sequences) const;
+  /// One update from these sequences, with advantages normalised where that is per minibatch; during
+  /// critic_warmup_steps of the critic alone.
+  Result<void> train_minibatch(std::int64_t step, MinibatchRows& rows, std::span<const std::int64_t> sequences,
+                               Progress& progress);
 
   const std::shared_ptr<const Network> objective_;
   RunningStatistics statistics_;

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <numeric>
 
 #include "base/hash.h"
@@ -17,32 +19,22 @@ namespace troupe::workers {
 namespace {
 
 /// A permutation of 0 .. count - 1 that depends on (seed, step, update epoch, rank) alone.
-at::Tensor permutation(std::int64_t count, std::uint64_t seed, std::int64_t step, std::int64_t epoch,
-                       std::int64_t rank) {
+std::vector<std::int64_t> permutation(std::int64_t count, std::uint64_t seed, std::int64_t step, std::int64_t epoch,
+                                      std::int64_t rank) {
   const std::int64_t key[] = {step, epoch, rank};
   CounterRng rng(seed, rng_stream::minibatch, xxh3_64(std::as_bytes(std::span(key))));
-  at::Tensor order = at::arange(count, at::kLong);
-  auto* values = order.mutable_data_ptr<std::int64_t>();
-  for (std::int64_t i = count - 1; i > 0; --i)
-    std::swap(values[i], values[rng.below(static_cast<std::uint32_t>(i + 1))]);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i-- > 1;) std::swap(order[i], order[rng.below(static_cast<std::uint32_t>(i + 1))]);
   return order;
 }
 
-/// Some of S sequences of `steps` rows, which lie side by side (row t * S + s): `take` cuts the axis of sequences, of
-/// which it is told the number.
-template <class Take>
-at::Tensor take_sequences(const at::Tensor& rows, std::int64_t steps, const Take& take) {
-  if (steps == 1) return take(rows, 0);
-  return take(rows.unflatten(0, {steps, rows.size(0) / steps}), 1).flatten(0, 1);
-}
-
-/// The same of every tensor of a batch; memories have one row a sequence.
-template <class Take>
-Batch take_sequences(const Batch& rows, std::int64_t steps, const Take& take) {
-  Batch taken;
-  for (const auto& [name, tensor] : rows)
-    taken[name] = take_sequences(tensor, name.starts_with(rl_keys::kMemoryPrefix) ? 1 : steps, take);
-  return taken;
+/// A few numbers as a tensor, without the operations that at::tensor takes for it.
+template <class T>
+at::Tensor tensor_of(std::initializer_list<T> numbers, at::IntArrayRef shape) {
+  at::Tensor tensor = at::empty(shape, c10::CppTypeToScalarType<T>::value);
+  std::copy(numbers.begin(), numbers.end(), tensor.mutable_data_ptr<T>());
+  return tensor;
 }
 
 Result<AdvantageMoments> over_ranks(AdvantageMoments mine, Collective& group) {
@@ -91,26 +83,25 @@ Result<void> OnPolicyTrainer::describe_rollout(const RolloutRows& rows, const Ro
 
 Result<OnPolicyTrainer::Progress> OnPolicyTrainer::update(std::int64_t step, const RolloutRows& rows) {
   Progress progress;
+  MinibatchRows parts(rows, setup_.config.training.micro_batch_size);
   const std::int64_t epochs = setup_.config.algorithm.policy_gradient.update_epochs;
   for (std::int64_t epoch = 0; epoch < epochs && !progress.stopped; ++epoch)
-    TROUPE_TRY(pass(step, epoch, rows, progress));
+    TROUPE_TRY(pass(step, epoch, parts, progress));
   return progress;
 }
 
-Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, const RolloutRows& rows, Progress& progress) {
-  const std::int64_t share = setup_.config.training.global_batch_size / session_.plan.world;
+Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, MinibatchRows& rows, Progress& progress) {
   // a sequence is never cut: its memory follows from its first step
-  const std::int64_t steps = rows.sequence;
-  const at::Tensor order = permutation(rows.count / steps, static_cast<std::uint64_t>(setup_.config.job.seed), step,
-                                       epoch, session_.plan.rank);
+  const auto share = static_cast<std::size_t>(setup_.config.training.global_batch_size / session_.plan.world /
+                                              rows.steps());
+  const std::vector<std::int64_t> order =
+      permutation(rows.num_sequences(), static_cast<std::uint64_t>(setup_.config.job.seed), step, epoch,
+                  session_.plan.rank);
   double kl = 0;
   std::int64_t minibatches = 0;
-  for (std::int64_t begin = 0; begin + share <= rows.count; begin += share) {
-    const at::Tensor chosen = order.narrow(0, begin / steps, share / steps);
-    const auto choose = [&](const at::Tensor& x, std::int64_t axis) { return x.index_select(axis, chosen); };
-    const Batch minibatch = take_sequences(rows.rows, steps, choose);
+  for (std::size_t begin = 0; begin + share <= order.size(); begin += share) {
     const std::int64_t skipped = progress.skipped;
-    TROUPE_TRY(train_minibatch(step, minibatch, take_sequences(rows.valid_cells, steps, choose), steps, progress));
+    TROUPE_TRY(train_minibatch(step, rows, std::span(order).subspan(begin, share), progress));
     if (progress.skipped > skipped) continue;
     kl += progress.last_kl;
     ++minibatches;
@@ -121,43 +112,42 @@ Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, const 
   return {};
 }
 
-Result<Batch> OnPolicyTrainer::with_scale(Batch minibatch, const at::Tensor& valid_cells, std::int64_t parts) const {
-  double counts[] = {valid_cells.sum().item<double>(), static_cast<double>(valid_cells.numel())};
-  if (session_.plan.world > 1) TROUPE_TRY(session_.group->all_reduce_sum(counts));
-  const auto scale = [&](double count) {
-    return static_cast<float>(static_cast<double>(parts) / std::max(1.0, count));
-  };
-  minibatch[rl_keys::kLossScale] = at::tensor({scale(counts[0]), scale(counts[1])});
-  const AlgorithmConfig& algorithm = setup_.config.algorithm;
-  if (algorithm.policy_gradient.advantage_norm == "minibatch" && !algorithm.traits().compares_groups()) {
-    at::Tensor& advantage = minibatch.at(rl_keys::kAdvantage);
-    AdvantageMoments moments = advantage_moments(advantage, valid_cells);
-    if (session_.plan.world > 1) {
-      TROUPE_ASSIGN(moments, over_ranks(moments, *session_.group));
-    }
-    advantage = normalise(advantage, moments);
-  }
-  return minibatch;
+Result<MinibatchRows::Counted> OnPolicyTrainer::count(const MinibatchRows& rows,
+                                                      std::span<const std::int64_t> sequences) const {
+  MinibatchRows::Counted counted = rows.count(sequences);
+  if (session_.plan.world == 1) return counted;
+  AdvantageMoments& moments = counted.advantages;
+  double sums[] = {static_cast<double>(counted.valid), static_cast<double>(counted.cells), moments.count, moments.sum,
+                   moments.sum_of_squares};
+  TROUPE_TRY(session_.group->all_reduce_sum(sums));
+  counted.valid = static_cast<std::int64_t>(sums[0]);
+  counted.cells = static_cast<std::int64_t>(sums[1]);
+  moments = {.count = sums[2], .sum = sums[3], .sum_of_squares = sums[4]};
+  return counted;
 }
 
-Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& rows, const at::Tensor& valid_cells,
-                                              std::int64_t steps, Progress& progress) {
+Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, MinibatchRows& rows,
+                                              std::span<const std::int64_t> sequences, Progress& progress) {
   const JobConfig& job = setup_.config;
-  const std::int64_t micro = job.training.micro_batch_size, count = valid_cells.size(0), micros = count / micro;
-  const std::int64_t parts = micros * session_.plan.world;
-  TROUPE_ASSIGN(Batch minibatch, with_scale(rows, valid_cells, parts));
-  const at::Tensor scale = minibatch.extract(rl_keys::kLossScale).mapped();
+  const auto per_part = static_cast<std::size_t>(rows.part_rows() / rows.steps());
+  const std::size_t micros = sequences.size() / per_part;
+  const auto parts = static_cast<double>(micros) * static_cast<double>(session_.plan.world);
+  TROUPE_ASSIGN(const MinibatchRows::Counted counted, count(rows, sequences));
+  const auto scale = [&](std::int64_t cells) {
+    return static_cast<float>(parts / static_cast<double>(std::max<std::int64_t>(1, cells)));
+  };
   const bool warming_up = optimizer_steps_ < job.algorithm.policy_gradient.critic_warmup_steps;
-  const double weight = 1.0 / static_cast<double>(parts);
+  const bool normalises =
+      job.algorithm.policy_gradient.advantage_norm == "minibatch" && !job.algorithm.traits().compares_groups();
+  const double weight = 1.0 / parts;
   std::map<std::string, double> metrics;
-  for (std::int64_t m = 0; m < micros; ++m) {
-    Batch part = take_sequences(minibatch, steps, [&](const at::Tensor& x, std::int64_t axis) {
-      return micros == 1 ? x : x.narrow(axis, m * micro / steps, micro / steps);
-    });
-    part[rl_keys::kLossScale] = scale;
-    part[rl_keys::kTrainedVersion] = at::scalar_tensor(step + 1, at::kLong);
-    if (warming_up) part[rl_keys::kPolicyWeight] = at::scalar_tensor(0.0F, at::kFloat);
-    part[rl_keys::kNoiseLevel] = at::scalar_tensor(flow_noise_level(job.policy.flow, step), at::kFloat);
+  for (std::size_t m = 0; m < micros; ++m) {
+    Batch part =
+        rows.gather(sequences.subspan(m * per_part, per_part), normalises ? &counted.advantages : nullptr);
+    part[rl_keys::kLossScale] = tensor_of({scale(counted.valid), scale(counted.cells)}, {2});
+    part[rl_keys::kTrainedVersion] = tensor_of<std::int64_t>({step + 1}, {});
+    if (warming_up) part[rl_keys::kPolicyWeight] = tensor_of({0.0F}, {});
+    part[rl_keys::kNoiseLevel] = tensor_of({static_cast<float>(flow_noise_level(job.policy.flow, step))}, {});
     part = agent_.policy->prepare(std::move(part));
     TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(part, weight, m == 0));
     metrics["loss"] += weight * result.loss;
