@@ -63,7 +63,7 @@ inline constexpr std::uint64_t eval_video_noise = 64, eval_video_timestep = 65, 
                                eval_action_timestep = 67;
 /// Reinforcement learning: actions of a policy by (environment, policy step), random first actions, order of
 /// minibatches, draws from replay, noise inside an update.
-inline constexpr std::uint64_t policy_action = 80;  // model/policy/action_draws.h
+inline constexpr std::uint64_t policy_action = 80;  // model/policy/action_head.h
 inline constexpr std::uint64_t uniform_action = 81, minibatch = 84, replay = 82,
                                update_noise = 83;  // workers/rollout, workers/rl
 /// Draws of a bootstrap (workers/report/compare).

@@ -70,6 +70,9 @@ class ActionHead {
                 std::span<const std::uint64_t> keys, bool deterministic, const at::Tensor& mask) const;
 
  private:
+  Sample sample_choices(const at::Tensor& outputs, std::uint64_t seed, std::span<const std::uint64_t> keys,
+                        bool deterministic, const at::Tensor& mask) const;
+
   ActionHead(Kind kind, std::int64_t chunk, std::int64_t per_action, double init_log_std, bool is_masked)
       : kind_(kind), chunk_(chunk), per_action_(per_action), init_log_std_(init_log_std), is_masked_(is_masked) {}
 

@@ -12,18 +12,6 @@
 
 namespace troupe::model {
 
-namespace {
-
-/// masked_logits() of one row, in place.
-void mask_out(const float* mask, std::span<float> logits) {
-  if (std::all_of(mask, mask + logits.size(), [](float allowed) { return allowed == 0; })) return;
-  for (std::size_t c = 0; c < logits.size(); ++c) {
-    if (mask[c] == 0) logits[c] = kMaskedLogit;
-  }
-}
-
-}  // namespace
-
 ActionHeadPass::ActionHeadPass(const ActionHead& head, std::int64_t rows) : head_(head), rows_(rows) {
   logp_ = at::empty({rows, head.logp_width()}, at::kFloat);
   entropy_ = at::empty({rows, head.logp_width()}, at::kFloat);
@@ -104,17 +92,10 @@ void ActionHeadPass::forward_categorical(const float* logits, const float* actio
   float* entropy = entropy_.data_ptr<float>();
   for (std::size_t cell = 0; cell < chosen_.size(); ++cell) {
     float* out = saved_.data() + cell * choices;
-    std::copy_n(logits + cell * choices, choices, out);
-    if (mask != nullptr) mask_out(mask + cell * choices, std::span(out, choices));
-    const float largest = *std::max_element(out, out + choices);
-    float sum = 0;
-    for (std::size_t c = 0; c < choices; ++c) sum += std::exp(out[c] - largest);
-    const float log_sum = std::log(sum);
+    log_softmax_choices(logits + cell * choices, mask == nullptr ? nullptr : mask + cell * choices,
+                        std::span(out, choices));
     float disorder = 0;
-    for (std::size_t c = 0; c < choices; ++c) {
-      out[c] = out[c] - largest - log_sum;
-      disorder -= std::exp(out[c]) * out[c];
-    }
+    for (std::size_t c = 0; c < choices; ++c) disorder -= std::exp(out[c]) * out[c];
     chosen_[cell] = static_cast<std::int64_t>(action[cell]);
     TORCH_CHECK(chosen_[cell] >= 0 && chosen_[cell] < head_.choices(), "action ", action[cell], " is none of ", choices,
                 " choices");

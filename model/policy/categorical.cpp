@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace troupe::model {
@@ -18,17 +20,6 @@ at::Tensor categorical_log_probs(const at::Tensor& logits, std::int64_t choices)
   return logits.to(at::kFloat).view({logits.size(0), -1, choices}).log_softmax(-1);
 }
 
-at::Tensor categorical_sample(const at::Tensor& log_probs, const at::Tensor& uniform, bool is_masked) {
-  // f64: the last sum is then close enough to one that the clamp decides for next to no draw
-  const auto cumulative = log_probs.to(at::kDouble).exp().cumsum(-1);
-  const auto below = (cumulative <= uniform.to(at::kDouble).unsqueeze(-1)).sum(-1);
-  if (!is_masked) return below.clamp_max(log_probs.size(-1) - 1).to(at::kFloat);
-  const auto last = (cumulative < cumulative.narrow(-1, log_probs.size(-1) - 1, 1)).sum(-1);
-  return at::minimum(below, last).to(at::kFloat);
-}
-
-at::Tensor categorical_mode(const at::Tensor& log_probs) { return log_probs.argmax(-1).to(at::kFloat); }
-
 at::Tensor categorical_logp(const at::Tensor& log_probs, const at::Tensor& action, bool is_masked) {
   const auto logp = log_probs.gather(-1, action.to(at::kLong).unsqueeze(-1)).squeeze(-1);
   if (!is_masked) return logp;
@@ -36,5 +27,35 @@ at::Tensor categorical_logp(const at::Tensor& log_probs, const at::Tensor& actio
 }
 
 at::Tensor categorical_entropy(const at::Tensor& log_probs) { return -(log_probs.exp() * log_probs).sum(-1); }
+
+void log_softmax_choices(const float* logits, const float* mask, std::span<float> log_probs) {
+  std::copy_n(logits, log_probs.size(), log_probs.begin());
+  if (mask != nullptr && std::any_of(mask, mask + log_probs.size(), [](float allowed) { return allowed != 0; })) {
+    for (std::size_t c = 0; c < log_probs.size(); ++c) {
+      if (mask[c] == 0) log_probs[c] = kMaskedLogit;
+    }
+  }
+  const float largest = *std::max_element(log_probs.begin(), log_probs.end());
+  float sum = 0;
+  for (const float logit : log_probs) sum += std::exp(logit - largest);
+  const float log_sum = std::log(sum);
+  for (float& logit : log_probs) logit = logit - largest - log_sum;
+}
+
+std::int64_t drawn_choice(std::span<const float> log_probs, float uniform) {
+  double cumulative = 0;
+  std::size_t last = 0;
+  for (std::size_t c = 0; c < log_probs.size(); ++c) {
+    const double probability = std::exp(static_cast<double>(log_probs[c]));
+    cumulative += probability;
+    if (cumulative > static_cast<double>(uniform)) return static_cast<std::int64_t>(c);
+    if (probability > 0) last = c;
+  }
+  return static_cast<std::int64_t>(last);
+}
+
+std::int64_t likeliest_choice(std::span<const float> log_probs) {
+  return std::max_element(log_probs.begin(), log_probs.end()) - log_probs.begin();
+}
 
 }  // namespace troupe::model

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 
 namespace troupe::model {
 
@@ -21,19 +22,23 @@ at::Tensor masked_logits(const at::Tensor& logits, const at::Tensor& mask);
 /// log softmax over the choices, [N,K,C]: l_c - log sum_j exp(l_j).
 at::Tensor categorical_log_probs(const at::Tensor& logits, std::int64_t choices);
 
-/// Indices [N,K] f32 by the inverse of the cumulative distribution: the first choice whose cumulative probability
-/// exceeds the uniform number in [0, 1), which has shape [N,K]. Where rounding leaves the last sum below the number,
-/// the last choice; `is_masked`: the last that has a probability.
-at::Tensor categorical_sample(const at::Tensor& log_probs, const at::Tensor& uniform, bool is_masked = false);
-
-/// The most likely choice, the first of equals: [N,K] f32.
-at::Tensor categorical_mode(const at::Tensor& log_probs);
-
 /// log-probability of the actions, [N,K]; `is_masked`: -inf of those that masked_logits() left out.
 /// Errors: throws c10::Error on an index that is not a choice.
 at::Tensor categorical_logp(const at::Tensor& log_probs, const at::Tensor& action, bool is_masked = false);
 
 /// -sum_c p log p, [N,K].
 at::Tensor categorical_entropy(const at::Tensor& log_probs);
+
+// The same of one action in plain memory, C choices.
+
+/// log softmax of masked_logits, into `log_probs`; `mask` is null where every choice is allowed.
+void log_softmax_choices(const float* logits, const float* mask, std::span<float> log_probs);
+
+/// By the inverse of the cumulative distribution, whose sums are f64: the first choice whose cumulative probability
+/// exceeds `uniform`, a number in [0, 1). Where rounding leaves the last sum below it, the last that has a probability.
+std::int64_t drawn_choice(std::span<const float> log_probs, float uniform);
+
+/// The first of the likeliest.
+std::int64_t likeliest_choice(std::span<const float> log_probs);
 
 }  // namespace troupe::model

@@ -2,12 +2,13 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "base/random.h"
 #include "model/loss/flow_matching.h"
-#include "model/policy/action_draws.h"
 #include "model/policy/categorical.h"
 #include "model/policy/gaussian.h"
 #include "model/policy/squashed_gaussian.h"
@@ -114,10 +115,9 @@ TEST(CategoricalTest, LogProbabilityAndEntropyPerActionOfAChunk) {
 }
 
 TEST(CategoricalTest, ASampleIsTheFirstChoiceWhoseCumulativeProbabilityExceedsTheDraw) {
-  const auto log_probs = at::tensor({0.25, 0.25, 0.5}, at::kDouble).log().to(at::kFloat).view({1, 1, 3});
-  for (const auto& [uniform, choice] :
-       {std::pair{0.0f, 0.0f}, {0.2f, 0.0f}, {0.3f, 1.0f}, {0.75f, 2.0f}, {0.999999f, 2.0f}}) {
-    EXPECT_EQ(categorical_sample(log_probs, row({uniform})).item<float>(), choice) << uniform;
+  const std::vector<float> log_probs{std::log(0.25f), std::log(0.25f), std::log(0.5f)};
+  for (const auto& [uniform, choice] : {std::pair{0.0f, 0}, {0.2f, 0}, {0.3f, 1}, {0.75f, 2}, {0.999999f, 2}}) {
+    EXPECT_EQ(drawn_choice(log_probs, uniform), choice) << uniform;
   }
 }
 
@@ -126,6 +126,11 @@ struct MaskedChoices {
   at::Tensor logits = row({3.0f, 0.5f, 40.0f, -1.0f, 0.1f}), mask = row({0.0f, 1.0f, 0.0f, 1.0f, 0.0f});
   at::Tensor few = row({0.5f, -1.0f});
   at::Tensor log_probs() const { return categorical_log_probs(masked_logits(logits, mask), 5); }
+  std::vector<float> plain_log_probs() const {
+    std::vector<float> result(5);
+    log_softmax_choices(logits.const_data_ptr<float>(), mask.const_data_ptr<float>(), result);
+    return result;
+  }
 };
 
 TEST(MaskedCategoricalTest, DensityAndEntropyAreThoseOfTheAllowedChoicesAlone) {
@@ -146,23 +151,29 @@ TEST(MaskedCategoricalTest, DensityAndEntropyAreThoseOfTheAllowedChoicesAlone) {
 
 TEST(MaskedCategoricalTest, AMaskedChoiceIsNeverDrawn) {
   constexpr std::int64_t kDraws = 1'000'000;
-  const MaskedChoices five;
-  const auto log_probs = five.log_probs();
-  const auto drawn =
-      categorical_sample(log_probs.expand({kDraws, 1, 5}), keyed_uniforms(7, keys_from(1, kDraws), 1), true);
-  const auto counts = at::bincount(drawn.flatten().to(at::kLong), {}, 5);
-  EXPECT_EQ(counts[0].item<std::int64_t>() + counts[2].item<std::int64_t>() + counts[4].item<std::int64_t>(), 0);
-  EXPECT_NEAR(counts[1].item<double>() / kDraws, 1 / (1 + std::exp(-1.5)), 0.002);
-  EXPECT_EQ(categorical_mode(log_probs).item<float>(), 1) << "though another has the largest logit";
+  const std::vector<float> log_probs = MaskedChoices().plain_log_probs();
+  std::array<std::int64_t, 5> counts{};
+  CounterRng rng(7, rng_stream::policy_action, 1);
+  for (std::int64_t i = 0; i < kDraws; ++i) ++counts[static_cast<std::size_t>(drawn_choice(log_probs, rng.uniform()))];
+  EXPECT_EQ(counts[0] + counts[2] + counts[4], 0);
+  EXPECT_NEAR(static_cast<double>(counts[1]) / kDraws, 1 / (1 + std::exp(-1.5)), 0.002);
+  EXPECT_EQ(likeliest_choice(log_probs), 1) << "though another has the largest logit";
 }
 
 TEST(MaskedCategoricalTest, RoundingAndTheEndsOfTheIntervalDrawAllowedChoices) {
-  const MaskedChoices five;
-  const auto log_probs = five.log_probs();
-  EXPECT_EQ(categorical_sample(log_probs, row({0.0f}), true).item<float>(), 1);
-  EXPECT_EQ(categorical_sample(log_probs, row({0.99999994f}), true).item<float>(), 3);
+  std::vector<float> log_probs = MaskedChoices().plain_log_probs();
+  EXPECT_EQ(drawn_choice(log_probs, 0.0f), 1);
+  EXPECT_EQ(drawn_choice(log_probs, 0.99999994f), 3);
   // the probabilities add up to less than the draw
-  EXPECT_EQ(categorical_sample(log_probs - 1e-3, row({0.9999f}), true).item<float>(), 3);
+  for (float& log_prob : log_probs) log_prob -= 1e-3f;
+  EXPECT_EQ(drawn_choice(log_probs, 0.9999f), 3);
+}
+
+TEST(MaskedCategoricalTest, PlainLogProbabilitiesAreThoseOfTensors) {
+  const MaskedChoices five;
+  const std::vector<float> plain = five.plain_log_probs();
+  testing::expect_near(row({plain[0], plain[1], plain[2], plain[3], plain[4]}).view({1, 1, 5}), five.log_probs(), 1e-6,
+                       "log-probabilities");
 }
 
 TEST(MaskedCategoricalTest, ARowThatAllowsNothingIsTakenForOneWithoutAMask) {
@@ -185,21 +196,16 @@ TEST(MaskedCategoricalTest, GradientsAreFiniteAndDoNotReachMaskedLogits) {
 }
 
 TEST(CategoricalTest, FrequenciesAreTheProbabilities) {
-  const auto p = at::tensor({0.1f, 0.6f, 0.3f});
-  const auto uniform = keyed_uniforms(11, keys_from(5, 20000), 1);
-  const auto drawn = categorical_sample(p.log().view({1, 1, 3}).expand({20000, 1, 3}), uniform).to(at::kLong);
-  testing::expect_near(at::bincount(drawn.flatten(), {}, 3).to(at::kFloat) / 20000.0, p, 0.015, "frequencies");
+  const std::vector<float> log_probs{std::log(0.1f), std::log(0.6f), std::log(0.3f)};
+  std::array<double, 3> counts{};
+  CounterRng rng(11, rng_stream::policy_action, 5);
+  for (int i = 0; i < 20000; ++i) ++counts[static_cast<std::size_t>(drawn_choice(log_probs, rng.uniform()))];
+  EXPECT_NEAR(counts[0] / 20000, 0.1, 0.015);
+  EXPECT_NEAR(counts[1] / 20000, 0.6, 0.015);
 }
 
-TEST(CategoricalTest, TheModeIsTheFirstOfTheLikeliest) {
-  EXPECT_EQ(categorical_mode(at::tensor({-1.0f, -0.5f, -0.5f}).view({1, 1, 3})).item<float>(), 1.0f);
-}
-
-TEST(ActionDrawsTest, ARowIsAFunctionOfItsKeyAlone) {
-  const auto together = keyed_uniforms(7, keys_from(40, 5), 3);
-  const std::vector<std::uint64_t> one{42};
-  EXPECT_TRUE(keyed_uniforms(7, one, 3).equal(together.narrow(0, 2, 1)));
-  EXPECT_FALSE(keyed_uniforms(8, one, 3).equal(together.narrow(0, 2, 1)));
+TEST(CategoricalTest, TheLikeliestIsTheFirstOfEquals) {
+  EXPECT_EQ(likeliest_choice(std::vector<float>{-1.0f, -0.5f, -0.5f}), 1);
 }
 
 }  // namespace
