@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "kernels/team.h"
 
@@ -63,11 +65,31 @@ struct SharedWork {
   }
 };
 
+/// Threads that stand by for one master until it ends.
+class OwnTeam {
+ public:
+  OwnTeam() = default;
+  ~OwnTeam() { team_.dismiss(); }
+  OwnTeam(const OwnTeam&) = delete;
+  OwnTeam& operator=(const OwnTeam&) = delete;
+
+  Team& of(int threads) {
+    while (static_cast<int>(members_.size()) + 1 < threads) members_.emplace_back([this] { team_.serve(); });
+    return team_;
+  }
+
+ private:
+  Team team_;
+  std::vector<std::jthread> members_;  // end before the team does
+};
+thread_local OwnTeam standing_team;
+
 }  // namespace
 
 int num_threads() noexcept {
+  if (is_in_part) return 1;
+  if (own_team != nullptr) return own_threads > 0 ? std::min(own_threads, team_threads) : team_threads;
 #if defined(_OPENMP)
-  if (own_team != nullptr && !is_in_part) return own_threads > 0 ? std::min(own_threads, team_threads) : team_threads;
   if (omp_in_parallel() != 0) return 1;
   return own_threads > 0 ? own_threads : omp_get_max_threads();
 #else
@@ -79,12 +101,12 @@ void set_num_threads(int threads) noexcept { own_threads = std::max(0, threads);
 
 void run_parts(std::int64_t parts, int threads, void (*body)(const void*, std::int64_t), const void* context) {
   const int wanted = static_cast<int>(std::min<std::int64_t>(parts, threads));
-  if (wanted <= 1) {
+  if (wanted <= 1 || is_in_part) {
     for (std::int64_t part = 0; part < parts; ++part) body(context, part);
     return;
   }
   SharedWork work{body, context, float_modes()};
-  if (own_team != nullptr && !is_in_part) {
+  if (own_team != nullptr) {
     own_team->run(parts, wanted - 1, &SharedWork::run_part, &work);
   } else {
 #pragma omp parallel for num_threads(wanted) schedule(dynamic, 1)
@@ -118,6 +140,18 @@ void with_team([[maybe_unused]] int threads, void (*body)(const void*), const vo
     return;
   }
 #endif
+  body(context);
+}
+
+void with_own_team(int threads, void (*body)(const void*), const void* context) {
+  if (threads <= 1 || own_team != nullptr || is_in_part) return body(context);
+  struct Joined {
+    Joined(Team& team, int threads) {
+      own_team = &team;
+      team_threads = threads;
+    }
+    ~Joined() { own_team = nullptr; }
+  } const joined(standing_team.of(threads), threads);
   body(context);
 }
 

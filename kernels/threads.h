@@ -50,6 +50,17 @@ void with_team(int threads, const F& body) {
       threads, [](const void* f) { (*static_cast<const F*>(f))(); }, &body);
 }
 
+/// The same on threads of this thread's own, which stay until it ends: a body that lasts less than a millisecond can be
+/// called often, and between two calls the others sleep, where OpenMP's would spin. Parts must not call LibTorch, which
+/// would start threads of its own there.
+void with_own_team(int threads, void (*body)(const void* context), const void* context);
+
+template <class F>
+void with_own_team(int threads, const F& body) {
+  with_own_team(
+      threads, [](const void* f) { (*static_cast<const F*>(f))(); }, &body);
+}
+
 /// run_parts with body(part).
 template <class F>
 void each_part(std::int64_t parts, int threads, const F& body) {

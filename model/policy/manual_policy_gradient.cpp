@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+
+#include "kernels/threads.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/actor_critic.h"
 
@@ -11,7 +14,25 @@ namespace {
 
 at::Tensor plain_rows(const at::Tensor& x) { return x.to(at::kFloat).contiguous(); }
 
+/// Numbers of a layer's weights from which four threads or more have work in it; below, the actor is one thread's work
+/// and the critic another's.
+constexpr std::int64_t kSharedWeights = 1 << 16;
+
+bool shares_layers(const MlpPass& pass) {
+  return kernels::num_threads() >= 4 && pass.rows() * pass.largest_layer() >= 64 * kSharedWeights;
+}
+
 }  // namespace
+
+/// Calls of_actor() and, where there is a critic, of_critic(), at the same time where threads allow it.
+template <class Actor, class Critic>
+void ManualPolicyGradient::both(const Workspace& work, const Actor& of_actor, const Critic& of_critic) {
+  const int threads = work.critic == nullptr || shares_layers(work.actor) ? 1 : std::min(2, kernels::num_threads());
+  kernels::each_part(work.critic == nullptr ? 1 : 2, threads, [&](std::int64_t part) {
+    const at::NoGradGuard no_grad;
+    part == 0 ? of_actor() : of_critic();
+  });
+}
 
 ManualPolicyGradient::Workspace::Workspace(const ActorCritic& model, const PolicyGradientOptions& options,
                                            std::int64_t rows)
@@ -33,23 +54,31 @@ MicroResult ManualPolicyGradient::run(const std::vector<ParamView>& params, cons
   const std::int64_t rows = state.size(0);
   const auto work = spares_.borrow(rows, [&] { return std::make_unique<Workspace>(*model_, options_, rows); });
 
+  const auto critic_state = work->critic ? plain_rows(model_->critic()->state(batch)) : at::Tensor();
   const auto mask = model_->mask(batch);
-  work->head.forward(params[0], work->actor.forward(params[0], state), plain_rows(batch.at(rl_keys::kAction)),
-                     mask.defined() ? plain_rows(mask) : mask);
   auto inputs = policy_gradient_inputs(batch);
+  both(
+      *work,
+      [&] {
+        work->head.forward(params[0], work->actor.forward(params[0], state), plain_rows(batch.at(rl_keys::kAction)),
+                           mask.defined() ? plain_rows(mask) : mask);
+      },
+      [&] { inputs.value = work->critic->forward(params[1], critic_state); });
   inputs.logp = work->head.logp();
   inputs.entropy = work->head.entropy();
   if (options_.kl_beta == 0) inputs.reference_logp = at::Tensor();
-  const auto critic_state = work->critic ? plain_rows(model_->critic()->state(batch)) : at::Tensor();
-  if (work->critic) inputs.value = work->critic->forward(params[1], critic_state);
   auto result = work->loss.run(inputs, weight);
 
   const auto& d = work->loss.gradients();
-  const bool trains_actor = !gradients[0].tensors().empty();
-  if (trains_actor)
-    work->actor.backward(params[0], state, work->head.backward(d.logp, d.entropy, gradients[0]), &gradients[0]);
-  if (work->critic && !gradients[1].tensors().empty())
-    work->critic->backward(params[1], critic_state, d.value, &gradients[1]);
+  both(
+      *work,
+      [&] {
+        if (gradients[0].tensors().empty()) return;
+        work->actor.backward(params[0], state, work->head.backward(d.logp, d.entropy, gradients[0]), &gradients[0]);
+      },
+      [&] {
+        if (!gradients[1].tensors().empty()) work->critic->backward(params[1], critic_state, d.value, &gradients[1]);
+      });
   return result;
 }
 

@@ -16,7 +16,7 @@ class ActorCritic;
 
 /// PolicyGradientObjective of MLP actor-critics with a manual backward: forward through both networks, the loss's
 /// gradient (PolicyLossGradient), backward through the action distribution (ActionHeadPass) and by matrix products
-/// (MlpPass). Working memory is kept between calls. Thread-safe.
+/// (MlpPass), those of actor and critic side by side. Working memory is kept between calls. Thread-safe.
 class ManualPolicyGradient final : public ManualBackward {
  public:
   /// `model` must have_explicit_pass(). run() takes the chain's views, actor, critic (not with grpo), loss, and a batch
@@ -34,6 +34,9 @@ class ManualPolicyGradient final : public ManualBackward {
     std::unique_ptr<MlpPass> critic;
     PolicyLossGradient loss;
   };
+
+  template <class Actor, class Critic>
+  static void both(const Workspace& work, const Actor& of_actor, const Critic& of_critic);
 
   const std::shared_ptr<const ActorCritic> model_;
   const PolicyGradientOptions options_;

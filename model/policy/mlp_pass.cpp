@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "kernels/threads.h"
 
 namespace troupe::model {
@@ -33,6 +35,12 @@ MlpPass::MlpPass(const Mlp& mlp, std::int64_t rows) : mlp_(mlp), rows_(rows) {
     outputs_.push_back(at::empty({rows, layer.outputs}, at::kFloat));
     if (!layer.is_head) deltas_.push_back(at::empty({rows, layer.outputs}, at::kFloat));
   }
+}
+
+std::int64_t MlpPass::largest_layer() const noexcept {
+  std::int64_t largest = 0;
+  for (const auto& layer : mlp_.layers()) largest = std::max(largest, layer.inputs * layer.outputs);
+  return largest;
 }
 
 const at::Tensor& MlpPass::forward(const ParamView& view, const at::Tensor& x) {

@@ -22,6 +22,8 @@ class MlpPass {
 
   static bool supports(const Mlp& mlp) { return !mlp.shape().layer_norm; }
   std::int64_t rows() const noexcept { return rows_; }
+  /// Numbers of its largest weight.
+  std::int64_t largest_layer() const noexcept;
 
   /// x [rows,inputs] f32 contiguous. Saves the output of every layer for backward. Returns [rows,outputs], valid until
   /// the next forward.

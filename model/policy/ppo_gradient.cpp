@@ -10,7 +10,11 @@ namespace troupe::model {
 namespace {
 
 double scalar_or(const at::Tensor& x, std::int64_t index, double fallback) {
-  return x.defined() ? x.reshape({-1})[index].item<double>() : fallback;
+  if (!x.defined()) return fallback;
+  // an operation for each number costs more than the loss of a small minibatch
+  if (x.is_cpu() && x.scalar_type() == at::kFloat && x.is_contiguous() && index < x.numel())
+    return static_cast<double>(x.const_data_ptr<float>()[index]);
+  return x.reshape({-1})[index].item<double>();
 }
 
 const float* data_of(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <limits>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace troupe::kernels {
@@ -61,6 +62,29 @@ TEST(ThreadsTest, ATeamRunsEveryPartOfEveryPieceOnceWithTheCallersNumberOfThread
       }
     });
   }
+}
+
+TEST(ThreadsTest, AnOwnTeamStaysFromCallToCallAndGrowsWhereMoreIsAsked) {
+  std::thread([] {
+    for (const int threads : {1, 2, 2, 5, 3}) {
+      with_own_team(threads, [&] {
+        if (threads > 1) {
+          EXPECT_EQ(num_threads(), threads);
+        }
+        for (int piece = 0; piece < 50; ++piece) {
+          std::vector<std::atomic<int>> runs(7);
+          each_part(7, threads, [&](std::int64_t part) {
+            ++runs[static_cast<std::size_t>(part)];
+            if (threads > 1) {
+              EXPECT_EQ(num_threads(), 1);
+            }
+          });
+          for (const auto& count : runs) EXPECT_EQ(count, 1);
+        }
+      });
+      EXPECT_THROW(with_own_team(threads, [] { throw std::runtime_error("outside"); }), std::runtime_error);
+    }
+  }).join();
 }
 
 TEST(ThreadsTest, AnExceptionLeavesATeamAndATeamMayBeInsideAnother) {

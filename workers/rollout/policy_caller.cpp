@@ -30,11 +30,12 @@ void store(const at::Tensor& result, at::ScalarType type, std::int64_t first, st
            const char* what) {
   if (to.empty()) return;
   TROUPE_CHECK(result.defined(), fmt::format("the policy answers with {}", what));
-  const at::Tensor part = result.narrow(0, first, rows).to(type).contiguous();
-  TROUPE_CHECK(
-      part.numel() == static_cast<std::int64_t>(to.size()),
-      fmt::format("the policy's {} has {} numbers for {} rows, wanted {}", what, part.numel(), rows, to.size()));
-  std::memcpy(to.data(), part.data_ptr(), to.size_bytes());
+  const std::int64_t width = static_cast<std::int64_t>(to.size()) / rows;
+  TROUPE_CHECK(result.numel() == width * result.size(0),
+               fmt::format("the policy's {} has {} numbers for {} rows, wanted {} a row", what, result.numel(),
+                           result.size(0), width));
+  const at::Tensor plain = result.to(type).contiguous();
+  std::memcpy(to.data(), static_cast<const T*>(plain.const_data_ptr()) + first * width, to.size_bytes());
 }
 
 template <class Work>

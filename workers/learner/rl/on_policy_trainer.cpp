@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/stopwatch.h"
 #include "base/trace.h"
+#include "kernels/threads.h"
 #include "model/loss/policy_gradient_loss.h"
 #include "model/policy/flow_step.h"
 #include "workers/learner/rl/initial_policy.h"
@@ -100,7 +101,11 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
   TROUPE_ASSIGN(const RolloutRows rows, collect(step, outcome));
   const auto begin = std::chrono::steady_clock::now();
   const Span span("update");
-  TROUPE_ASSIGN(const Progress progress, update(step, rows));
+  Result<Progress> updated = Progress();
+  // minibatches follow one another within microseconds: the other threads stand by meanwhile
+  const int threads = objective_->manual_backward() == nullptr ? 1 : kernels::num_threads();
+  kernels::with_own_team(threads, [&] { updated = update(step, rows); });
+  TROUPE_ASSIGN(const Progress progress, std::move(updated));
   outcome.compute_seconds = seconds_since(begin);
   outcome.metrics["time/actor_training"] = outcome.compute_seconds;
   for (const auto& [name, sum] : progress.metrics) {
