@@ -85,10 +85,10 @@ void LearnerRank::report_step(std::int64_t step, const StepOutcome& outcome, dou
 Result<bool> LearnerRank::train_step(std::int64_t step) {
   trace_step(step + 1);
   const Span span("step");
-  TROUPE_ASSIGN(const StepOutcome outcome, trainer_.step(step, finish_));
+  TROUPE_ASSIGN(StepOutcome outcome, trainer_.step(step, finish_));
   TROUPE_TRY(append_ledger(step, outcome));
   TROUPE_TRY(watch_divergence(step, outcome));
-  trainer_.committed(step);
+  trainer_.committed(step, outcome);
   const JobConfig& config = setup_.config;
   const bool last = step + 1 == config.training.steps;
   const bool finish = outcome.finish || last;

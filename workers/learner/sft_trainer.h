@@ -43,7 +43,7 @@ class SftTrainer final : public Trainer {
   /// mean of h over parameters, from the first estimate on, and train/win_rate, the share of parameters that the update
   /// before moved by less than lr.
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override;
-  void committed(std::int64_t step) override { feed_.release(step); }
+  void committed(std::int64_t step, StepOutcome&) override { feed_.release(step); }
   /// Means over the held-out samples, eval/loss and the task's, and eval/samples. Every rank runs ceil(batches /
   /// world) rounds, since gathering parameters takes all of them; a round past the end counts nothing.
   Result<std::map<std::string, double>> evaluate(std::int64_t step) override;

@@ -93,8 +93,9 @@ class Trainer {
   /// deadline_exceeded and unavailable form it again, any other ends the job.
   virtual Result<StepOutcome> step(std::int64_t step, bool finish_requested) = 0;
   /// The step is in the ledger: what it consumed may be reused, its weights may be published. Before the rank's
-  /// snapshot, so state() tells what is true after this.
-  virtual void committed(std::int64_t step) = 0;
+  /// snapshot, so state() tells what is true after this. `outcome` is the step's, which is reported next: metrics of
+  /// what this took may be added.
+  virtual void committed(std::int64_t step, StepOutcome& outcome) = 0;
   /// Held-out metrics ("eval/..."), the same on all ranks; empty: nothing to evaluate. Collective. Asked before the
   /// first step of a job (step 0), after every eval.every steps, and after the last step whatever eval.every is.
   virtual Result<std::map<std::string, double>> evaluate(std::int64_t step) {

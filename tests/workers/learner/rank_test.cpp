@@ -86,7 +86,7 @@ class ScriptedTrainer final : public Trainer {
     outcome.finish = finish_requested;
     return outcome;
   }
-  void committed(std::int64_t step) override { state_ = "{\"rounds\":" + std::to_string(step + 1) + "}"; }
+  void committed(std::int64_t step, StepOutcome&) override { state_ = "{\"rounds\":" + std::to_string(step + 1) + "}"; }
   Result<std::map<std::string, double>> evaluate(std::int64_t step) override {
     return std::map<std::string, double>{{"eval/return", static_cast<double>(step)}};
   }

@@ -141,10 +141,10 @@ struct SftTrainerTest : ::testing::Test {
   Result<StepOutcome> step(std::int64_t step) { return trainer->step(step, /*finish_requested=*/false); }
   /// Trains the step, commits it, and returns the positions that it consumed.
   std::vector<std::int64_t> train(std::int64_t number) {
-    const auto outcome = step(number);
+    auto outcome = step(number);
     EXPECT_TRUE(outcome && outcome->applied) << (outcome ? "not applied" : outcome.error().message());
     if (!outcome) return {};
-    trainer->committed(number);
+    trainer->committed(number, *outcome);
     deliver(100);
     std::vector<std::int64_t> positions;
     for (const ConsumedItem& item : outcome->consumed) positions.push_back(item.position);

@@ -137,7 +137,10 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
     const Span span("updates");
     while (draws && updates_ < due) TROUPE_TRY(update(progress));
     outcome.compute_seconds += seconds_since(begin);
-    publish(round + 1);
+    {
+      const ScopedSeconds publishing(outcome.metrics["time/publish"]);
+      publish(round + 1);
+    }
     collector_.allow(round + 1);
   }
   TROUPE_TRY(log_->append(step, items));

@@ -39,7 +39,7 @@ class OffPolicyTrainer final : public RlTrainer {
   Result<void> begin(const TrainerSession& session) override;
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override;
   /// Published round by round.
-  void committed(std::int64_t) override {}
+  void committed(std::int64_t, StepOutcome&) override {}
   /// RlTrainerState: updates, environment steps, totals over ranks.
   std::string state() const override;
 

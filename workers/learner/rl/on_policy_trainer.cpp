@@ -134,8 +134,11 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
   return outcome;
 }
 
-void OnPolicyTrainer::committed(std::int64_t step) {
-  publish(step + 1);
+void OnPolicyTrainer::committed(std::int64_t step, StepOutcome& outcome) {
+  {
+    const ScopedSeconds publishing(outcome.metrics["time/publish"]);
+    publish(step + 1);
+  }
   collector_.allow(step + 1);
 }
 

@@ -31,7 +31,8 @@ class OnPolicyTrainer final : public RlTrainer {
   std::int64_t resident_bytes() const override { return 0; }
   Result<void> begin(const TrainerSession& session) override;
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override;
-  void committed(std::int64_t step) override;
+  /// Adds time/publish.
+  void committed(std::int64_t step, StepOutcome& outcome) override;
   /// RlTrainerState: statistics of observations and returns, optimizer steps, environment steps.
   std::string state() const override;
 
