@@ -21,6 +21,24 @@ struct ProducerTimes {
   /// Of a rollout worker: policy steps of the items that it delivered, and the seconds of these items together.
   std::int64_t item_steps = 0;
   double item_seconds = 0;
+  /// Of busy_seconds, of a simulator or a rollout worker that steps environments itself: at least one requested step
+  /// was being simulated.
+  double simulate_seconds = 0;
+  /// Of busy_seconds, of a rollout worker's thread: in the policy; writing observations and transitions into items;
+  /// asleep until an answer of a simulator, or a further block for the policy, comes. What is left is bookkeeping.
+  double policy_seconds = 0, record_seconds = 0, await_seconds = 0;
+  /// Sums of everything but the actor.
+  ProducerTimes& operator+=(const ProducerTimes& other) {
+    idle_seconds += other.idle_seconds;
+    busy_seconds += other.busy_seconds;
+    item_steps += other.item_steps;
+    item_seconds += other.item_seconds;
+    simulate_seconds += other.simulate_seconds;
+    policy_seconds += other.policy_seconds;
+    record_seconds += other.record_seconds;
+    await_seconds += other.await_seconds;
+    return *this;
+  }
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -28,6 +46,10 @@ struct ProducerTimes {
     v(3, busy_seconds);
     v(4, item_steps);
     v(5, item_seconds);
+    v(6, simulate_seconds);
+    v(7, policy_seconds);
+    v(8, record_seconds);
+    v(9, await_seconds);
   }
 };
 /// learner -> controller: a sample is missing because a part of a video could not be read.

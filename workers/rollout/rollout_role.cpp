@@ -162,6 +162,7 @@ void RolloutRole::work() {
   std::vector<WorkerEvent> taken;
   auto next = Clock::now();
   for (;;) {
+    const auto asleep = Clock::now();
     {
       std::unique_lock lock(mutex_);
       const auto is_due = [&] { return is_stopping_ || is_woken_ || !events_.empty(); };
@@ -171,18 +172,24 @@ void RolloutRole::work() {
       taken.swap(events_);
     }
     auto now = Clock::now();
-    count_time(now);
+    count_time(asleep, now);
     for (WorkerEvent& event : taken) apply(event, now);
     taken.clear();
     if (simulators_->has_steps()) {
+      const auto begin = Clock::now();
       const auto answers = simulators_->step();
       now = Clock::now();
+      times_.simulate_seconds += Seconds(now - begin).count();
       for (const Item& answer : answers) worker_->answered(answer, now);
     }
     next = worker_->run(now);
-    was_idle_ = worker_->is_idle();
+    const RolloutWorker::Stats stats = worker_->stats();
+    const bool was_busy = !std::exchange(was_idle_, worker_->is_idle());
+    // Who looks around without finding anything to do is not busy: the controller would take it for progress.
+    has_worked_ = was_busy || !was_idle_ || stats.policy_seconds > stats_.policy_seconds ||
+                  stats.record_seconds > stats_.record_seconds;
     const std::lock_guard lock(mutex_);
-    stats_ = worker_->stats();
+    stats_ = stats;
   }
 }
 
@@ -202,18 +209,23 @@ void RolloutRole::apply(WorkerEvent& event, Clock::time_point now) {
   }
 }
 
-void RolloutRole::count_time(Clock::time_point now) {
-  if (counted_ != Clock::time_point{}) (was_idle_ ? idle_seconds_ : busy_seconds_) += Seconds(now - counted_).count();
+void RolloutRole::count_time(Clock::time_point asleep, Clock::time_point now) {
+  if (counted_ != Clock::time_point{}) {
+    const double slept = Seconds(now - asleep).count();
+    (has_worked_ ? times_.busy_seconds : times_.idle_seconds) += Seconds(asleep - counted_).count();
+    (was_idle_ ? times_.idle_seconds : times_.busy_seconds) += slept;
+    if (!was_idle_) times_.await_seconds += slept;
+  }
   counted_ = now;
-  if (idle_seconds_ + busy_seconds_ < setup_.report_seconds) return;
-  const RolloutWorker::Stats stats = worker_->stats();
-  outbox_("controller",
-          ProducerTimes{.actor = setup_.identity.actor,
-                        .idle_seconds = idle_seconds_,
-                        .busy_seconds = busy_seconds_,
-                        .item_steps = stats.item_steps - std::exchange(told_steps_, stats.item_steps),
-                        .item_seconds = stats.item_seconds - std::exchange(told_seconds_, stats.item_seconds)});
-  idle_seconds_ = busy_seconds_ = 0;
+  if (times_.idle_seconds + times_.busy_seconds < setup_.report_seconds) return;
+  times_.actor = setup_.identity.actor;
+  times_.item_steps = stats_.item_steps - told_.item_steps;
+  times_.item_seconds = stats_.item_seconds - told_.item_seconds;
+  times_.policy_seconds = stats_.policy_seconds - told_.policy_seconds;
+  times_.record_seconds = stats_.record_seconds - told_.record_seconds;
+  outbox_("controller", times_);
+  told_ = stats_;
+  times_ = {};
 }
 
 RolloutWorker::Stats RolloutRole::stats() const {

@@ -30,8 +30,8 @@ namespace troupe::workers {
 /// A rollout worker: consumer of simulators' transitions and of published weights, producer of trajectories for
 /// every learner's feed that it is told of. One thread runs the RolloutWorker and the policy, and steps the blocks
 /// where simulators are inline; one thread per feed waits for its orders; channel threads only append events to a
-/// queue. Every report_seconds it tells the controller how long it was idle and busy, and what its items took
-/// (ProducerTimes).
+/// queue. Every report_seconds it tells the controller how long it was idle and busy, doing what, and what its items
+/// took (ProducerTimes).
 ///
 /// Control messages: takes Peers (`channels`: addresses of feeds; `gone`: instances whose exit is confirmed), sends
 /// ActorUp with the addresses of its own channel ends, ProducerTimes, StuckProducer and Event.
@@ -108,7 +108,8 @@ class RolloutRole final {
   void dial_feeds(const std::vector<std::string>& addresses);
   /// A feed's loop: makes an order of a credit, or gives it back with an error where its request is none.
   Result<void> take(const std::string& feed, const std::shared_ptr<ChannelProducer>& producer, const Credit& credit);
-  void count_time(Clock::time_point now);
+  /// The thread slept from `asleep` until now, and worked before.
+  void count_time(Clock::time_point asleep, Clock::time_point now);
 
   const Setup setup_;
   IoLoop* const loop_;
@@ -127,15 +128,15 @@ class RolloutRole final {
   std::vector<WorkerEvent> events_;
   bool is_woken_ = false;
   bool is_stopping_ = false;
-  RolloutWorker::Stats stats_;
-  // The thread's, as the next two.
+  RolloutWorker::Stats stats_;  // the thread alone writes it
+  // The thread's, as the next four: its time is counted up to here.
   Clock::time_point counted_{};
-  bool was_idle_ = true;
-  // Since the last report.
-  double idle_seconds_ = 0, busy_seconds_ = 0;
-  // Of the worker's stats at the last report.
-  std::int64_t told_steps_ = 0;
-  double told_seconds_ = 0;
+  // As the newest turn left the worker, and whether that turn had anything to do.
+  bool was_idle_ = true, has_worked_ = false;
+  // Since the last report, but for what the worker counts.
+  ProducerTimes times_;
+  // Of the worker, at the last report.
+  RolloutWorker::Stats told_;
 
   std::vector<std::unique_ptr<ChannelConsumer>> simulator_ends_, weight_ends_;
   std::thread thread_;

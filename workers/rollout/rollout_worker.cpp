@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "env/make_allowance.h"
 #include "workers/rollout/policy_shape_of.h"
 #include "workers/rollout/rollout_block.h"
@@ -117,7 +118,10 @@ void RolloutWorker::start(std::int64_t index, Block& block, Clock::time_point no
   const bool stays = wanted != nullptr && *wanted == block.simulator && block.state == Block::State::resting;
   block.open = Open{.order = std::move(order), .item = item, .round = round, .call = 0, .weights = {}};
   if (!block.may_continue || !follows || !stays) return begin_anew(index, block, now);
-  writer_.begin(item, round, index, /*continues=*/true, block.history);
+  {
+    const ScopedSeconds recording(stats_.record_seconds);
+    writer_.begin(item, round, index, /*continues=*/true, block.history);
+  }
   batcher_.add(index, now);
 }
 
@@ -126,7 +130,10 @@ void RolloutWorker::begin_anew(std::int64_t index, Block& block, Clock::time_poi
   open.call = 0;
   open.weights.reset();
   block.may_continue = false;
-  writer_.begin(open.item, open.round, index, /*continues=*/false, block.history);
+  {
+    const ScopedSeconds recording(stats_.record_seconds);
+    writer_.begin(open.item, open.round, index, /*continues=*/false, block.history);
+  }
   open.item.head().given_up = block.given_up;
   unplaced_.erase(index);
   const std::string* const wanted =
@@ -210,7 +217,10 @@ void RolloutWorker::answered(const Item& item, Clock::time_point now) {
   if (block.asked_kind == BlockRequest::Kind::step) {
     Open& open = *block.open;
     block.failures = 0;
-    writer_.transition(open.item, open.call, view_of(block), block.history);
+    {
+      const ScopedSeconds recording(stats_.record_seconds);
+      writer_.transition(open.item, open.call, view_of(block), block.history);
+    }
     ++open.call;
     stats_.transitions += layout_.envs();
     tell_feed(open, now);

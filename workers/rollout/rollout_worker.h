@@ -106,8 +106,8 @@ class RolloutWorker {
     std::int64_t items = 0, transitions = 0, given_up = 0, policy_calls = 0;
     /// At present: simulators known, blocks that have one.
     std::int64_t simulators = 0, blocks = 0;
-    /// In the policy.
-    double policy_seconds = 0;
+    /// In the policy, and writing observations and transitions into items.
+    double policy_seconds = 0, record_seconds = 0;
     /// Policy steps of delivered items, and the time from the first call of the policy to the delivery, summed over
     /// items.
     std::int64_t item_steps = 0;

@@ -71,6 +71,7 @@ bool RolloutWorker::observe(std::int64_t index, Block& block) {
   }
   const StateScale& scale = scale_of(open.weights);
   const BlockView from = view_of(block);
+  const ScopedSeconds recording(stats_.record_seconds);
   writer_.observe(open.item, open.call, from, scale, block.history);
   block.finals.rows.clear();
   if (open.call > 0) writer_.finals(open.item, open.call - 1, from, scale, block.history, block.finals);
@@ -135,7 +136,10 @@ void RolloutWorker::value_ends(std::int64_t index, Block& block) {
 
 void RolloutWorker::finish(std::int64_t index, Block& block, Clock::time_point now) {
   Open& open = *block.open;
-  writer_.finish(open.item, view_of(block), block.history);
+  {
+    const ScopedSeconds recording(stats_.record_seconds);
+    writer_.finish(open.item, view_of(block), block.history);
+  }
   const auto bytes = static_cast<std::size_t>(item_bytes(ConstTrajectoryView(layout_, open.item.memory())));
   if (auto sent = open.order.send(make_item(open.order.credit, open.order.memory, bytes)); !sent) {
     log::warn("rollout: position {} could not be delivered: {}", open.order.position, sent.error().message());

@@ -57,7 +57,7 @@ class SimulatorRole::Connection {
       ++under_way_;
       unanswered_[credit.tag] = {&producer, credit};
     }
-    role_.count(+1);
+    role_.count(+1, +1);
     if (auto begun = begin(producer, credit); !begun) answer(producer, make_item(credit, {}, begun.error()));
     return {};
   }
@@ -100,6 +100,7 @@ class SimulatorRole::Connection {
   }
 
   void answer(ChannelProducer& producer, const Item& item) {
+    role_.count(0, -1);
     {
       const std::lock_guard lock(mutex_);
       unanswered_.erase(item.credit.tag);
@@ -107,7 +108,7 @@ class SimulatorRole::Connection {
     if (auto sent = producer.send(item); !sent) {
       log::debug("{}: a transition could not be delivered: {}", role_.setup_.identity.actor, sent.error().message());
     }
-    role_.count(-1);
+    role_.count(-1, 0);
     const std::lock_guard lock(mutex_);
     if (--under_way_ == 0) quiet_.notify_all();
   }
@@ -149,21 +150,24 @@ void SimulatorRole::start() {
   outbox_("controller", ActorUp{.actor = self.actor, .incarnation = self.incarnation, .pid = ::getpid()});
 }
 
-void SimulatorRole::count(int change) {
-  double idle = 0, busy = 0;
+void SimulatorRole::count(int under_way, int simulating) {
+  ProducerTimes times;
   {
     const std::lock_guard lock(times_mutex_);
     const auto now = Clock::now();
     if (last_change_ != Clock::time_point{}) {
-      (under_way_ > 0 ? busy_seconds_ : idle_seconds_) += Seconds(now - last_change_).count();
+      const double seconds = Seconds(now - last_change_).count();
+      (under_way_ > 0 ? times_.busy_seconds : times_.idle_seconds) += seconds;
+      if (simulating_ > 0) times_.simulate_seconds += seconds;
     }
     last_change_ = now;
-    under_way_ += change;
-    if (idle_seconds_ + busy_seconds_ < setup_.report_seconds) return;
-    std::swap(idle, idle_seconds_);
-    std::swap(busy, busy_seconds_);
+    under_way_ += under_way;
+    simulating_ += simulating;
+    if (times_.idle_seconds + times_.busy_seconds < setup_.report_seconds) return;
+    std::swap(times, times_);
   }
-  outbox_("controller", ProducerTimes{.actor = setup_.identity.actor, .idle_seconds = idle, .busy_seconds = busy});
+  times.actor = setup_.identity.actor;
+  outbox_("controller", times);
 }
 
 void SimulatorRole::handle(const std::string&, const Message& message) {

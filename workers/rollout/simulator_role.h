@@ -27,7 +27,8 @@ namespace troupe::workers {
 /// into the credit's slot and answer it. What cannot be done is answered with the item's error (a bad request, a
 /// block that was not begun here, an environment that could not be made). Answers carry XXH3-64 of their bytes.
 /// With Setup::is_making one more thread per rollout worker tells it of requests that take long for that reason.
-/// Every report_seconds it tells the controller how long nothing was asked of it (ProducerTimes).
+/// Every report_seconds it tells the controller how long nothing was asked of it, and how long it simulated
+/// (ProducerTimes).
 class SimulatorRole final {
  public:
   struct Setup {
@@ -61,20 +62,20 @@ class SimulatorRole final {
   using Clock = std::chrono::steady_clock;
   class Connection;
   void dial_workers(const Peers& peers);
-  /// Requests under way, by +1 or -1.
-  void count(int change);
+  /// Requests under way, and those of them whose answer is not made yet, by +1 or -1.
+  void count(int under_way, int simulating);
 
   const Setup setup_;
   const ConsumerDial dial_;
   const Outbox outbox_;
   const std::unique_ptr<Executor> executor_;
   std::mutex times_mutex_;
-  // Guarded by times_mutex_, as the next three.
-  std::int64_t under_way_ = 0;
-  // Of under_way_ from or to 0; zero before the first request.
+  // Guarded by times_mutex_, as the next two.
+  std::int64_t under_way_ = 0, simulating_ = 0;
+  // Of either; zero before the first request.
   Clock::time_point last_change_{};
   // Since the last report.
-  double idle_seconds_ = 0, busy_seconds_ = 0;
+  ProducerTimes times_;
   // By address.
   std::map<std::string, std::unique_ptr<Connection>> connections_;
 };

@@ -118,11 +118,16 @@ TEST(MessageCodecTest, AWholeNumberMayStandInAFloatField) {
 }
 
 TEST(ProducerTimesTest, OnlyNumbersAreRead) {
-  const auto back = decode(ProducerTimes::kType, *encode(ProducerTimes{"decoder/1", 1.25, 0.5, 32, 0.125}));
+  const auto back =
+      decode(ProducerTimes::kType, *encode(ProducerTimes{"decoder/1", 1.25, 0.5, 32, 0.125, 0.25, 2, 4, 8}));
   EXPECT_EQ(std::get<ProducerTimes>(*back).item_steps, 32);
   EXPECT_EQ(std::get<ProducerTimes>(*back).item_seconds, 0.125);
   EXPECT_EQ(std::get<ProducerTimes>(*back).idle_seconds, 1.25);
   EXPECT_EQ(std::get<ProducerTimes>(*back).busy_seconds, 0.5);
+  EXPECT_EQ(std::get<ProducerTimes>(*back).simulate_seconds, 0.25);
+  EXPECT_EQ(std::get<ProducerTimes>(*back).policy_seconds, 2);
+  EXPECT_EQ(std::get<ProducerTimes>(*back).record_seconds, 4);
+  EXPECT_EQ(std::get<ProducerTimes>(*back).await_seconds, 8);
   for (const std::string_view payload : {"\x81\x02\xA3"
                                          "1.5"sv,
                                          "\x81\x02\xCB\x7F\xF8\0\0\0\0\0\0"sv, "\x81\x03\xC0"sv})

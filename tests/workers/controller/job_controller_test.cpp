@@ -322,6 +322,7 @@ TEST_F(JobControllerTest, TimesOfProducersAreCollectedAndNotShown) {
   const std::size_t shown = effects.events.size();
   job->handle("decoder/1", ProducerTimes{.actor = "decoder/1", .idle_seconds = 0.5, .busy_seconds = 1.5}, now);
   job->handle("decoder/1", ProducerTimes{.actor = "decoder/1", .idle_seconds = -1, .busy_seconds = 1}, now);
+  job->handle("decoder/1", ProducerTimes{.actor = "decoder/1", .busy_seconds = 1, .await_seconds = -1}, now);
   EXPECT_EQ(effects.times, (std::vector<std::pair<double, double>>{{0.5, 1.5}}));
   EXPECT_EQ(effects.events.size(), shown);
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -68,6 +69,7 @@ class RolloutJob {
   std::int64_t await_rollouts = 0, await_simulators = 0;
   MakeBlock make_block;  ///< in place of the factory's
   std::function<bool()> is_making;
+  double report_seconds = 2;        ///< between reports of times
   std::int64_t inline_threads = 0;  ///< rollout workers step their blocks themselves, on as many; 0: simulators do
 
   void start(int simulators, int rollouts) {
@@ -130,6 +132,7 @@ class RolloutJob {
                                .layout = make_block_layout(factory_->spec(), rl_.envs, rl_.chunk),
                                .actions = layout_.rows * layout_.chunk * layout_.action_dim,
                                .executor = {.threads = 1},
+                               .report_seconds = report_seconds,
                                .is_making = is_making,
                                .tell_every = std::chrono::milliseconds(10)};
     simulators_[identity.instance()] = std::make_unique<SimulatorRole>(setup, dial(), outbox());
@@ -148,7 +151,8 @@ class RolloutJob {
                                           .slots = 4,
                                           .slot_bytes = 8192,
                                           .transport = Transport::inproc}},
-                             .await_simulators = await_simulators};
+                             .await_simulators = await_simulators,
+                             .report_seconds = report_seconds};
     if (inline_threads > 0) {
       setup.inline_simulators = {.owner = identity.instance(),
                                  .make_block = make_block ? make_block : make_block_of(job_, factory_),
@@ -193,6 +197,21 @@ class RolloutJob {
     const std::lock_guard lock(mutex_);
     return stuck_;
   }
+  /// What an actor has reported of its time.
+  std::vector<ProducerTimes> times(const std::string& actor) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<ProducerTimes> found;
+    for (const ProducerTimes& times : times_) {
+      if (times.actor == actor) found.push_back(times);
+    }
+    return found;
+  }
+  bool wait_for_times(const std::string& actor, std::ptrdiff_t reports) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] {
+      return std::count_if(times_.begin(), times_.end(), [&](const auto& t) { return t.actor == actor; }) >= reports;
+    });
+  }
   bool wait_for_stuck() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return !stuck_.empty(); });
@@ -218,6 +237,7 @@ class RolloutJob {
       if (const auto* up = std::get_if<ActorUp>(&message)) up_[up->actor + "#" + std::to_string(up->incarnation)] = *up;
       if (const auto* event = std::get_if<Event>(&message)) events_.push_back(*event);
       if (const auto* stuck = std::get_if<StuckProducer>(&message)) stuck_.push_back(*stuck);
+      if (const auto* times = std::get_if<ProducerTimes>(&message)) times_.push_back(*times);
       changed_.notify_all();
     };
   }
@@ -248,6 +268,7 @@ class RolloutJob {
   std::condition_variable changed_;
   std::map<std::string, ActorUp> up_;
   std::vector<Event> events_;
+  std::vector<ProducerTimes> times_;
   std::vector<StuckProducer> stuck_;
   int num_simulators_ = 0, num_rollouts_ = 0;
   std::unique_ptr<Feed> feed_;
