@@ -43,8 +43,13 @@ std::string status_text(const nlohmann::json& s) {
                         actor["pid"].get<std::int64_t>(), actor["restarts"].get<std::int64_t>(),
                         actor["isolation"].get<std::string>());
   }
-  if (s.contains("live")) text += fmt::format("  {}\n", s["live"]["text"].get<std::string>());
-  return text;
+  if (!s.contains("live")) return text;
+  const auto& live = s["live"];
+  if (live.contains("phase_texts")) {
+    for (const auto& phases : live["phase_texts"]) text += fmt::format("  {}\n", phases.get<std::string>());
+  }
+  // the last line, which a small window keeps
+  return text + fmt::format("  {}\n", live["text"].get<std::string>());
 }
 
 /// What of a text a window shows without scrolling: its first lines and the last, none wrapped.

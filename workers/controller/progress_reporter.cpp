@@ -45,15 +45,10 @@ std::string without_last_newline(std::string text) {
   return text;
 }
 
-/// "learner" while stalls are below half of the time, else the producing role that is idle least.
-std::string bottleneck(const RunStatistics& statistics, const Metrics& busy_share) {
-  if (statistics.stall_percent() < 50) return "learner";
-  std::string slowest = "rollout";
-  double most = -1;
-  for (const auto& [role, share] : busy_share) {
-    if (share > most) slowest = role, most = share;
-  }
-  return slowest;
+/// That of the phases; before any are known "update" while stalls are below half of the time, else "rollouts".
+std::string bottleneck_text(const RunStatistics& statistics, const std::optional<PhaseShares>& phases) {
+  if (phases) return std::string(enum_name(bottleneck_of(*phases)));
+  return statistics.stall_percent() < 50 ? "update" : "rollouts";
 }
 
 class SftProgress final : public ProgressReporter {
@@ -64,7 +59,8 @@ class SftProgress final : public ProgressReporter {
   std::int64_t samples_per_step() const override { return batch_.global; }
   std::string samples_metric() const override { return {}; }
   std::string idle_metric(const std::string&) const override { return "data/producer_idle"; }
-  std::string step(const StepReport& report, const RunStatistics& statistics, const Metrics&) const override {
+  std::string step(const StepReport& report, const RunStatistics& statistics,
+                   const std::optional<PhaseShares>&) const override {
     const Metrics& m = report.metrics;
     const std::int64_t total = job_.training.steps;
     const double rate = statistics.samples_per_second();
@@ -88,7 +84,8 @@ class SftProgress final : public ProgressReporter {
     }
     return without_last_newline(progress_text(line));
   }
-  LiveLine live(const StepReport& report, const RunStatistics& statistics) const override {
+  LiveLine live(const StepReport& report, const RunStatistics& statistics,
+                const std::optional<PhaseShares>&) const override {
     const std::int64_t total = job_.training.steps;
     const double rate = statistics.samples_per_second();
     LiveLine line{.name = job_.job.name,
@@ -125,7 +122,7 @@ class RlProgress final : public ProgressReporter {
   std::string samples_metric() const override { return "env/steps"; }
   std::string idle_metric(const std::string& role) const override { return fmt::format("time/{}/idle", role); }
   std::string step(const StepReport& report, const RunStatistics& statistics,
-                   const Metrics& busy_share) const override {
+                   const std::optional<PhaseShares>& phases) const override {
     const Metrics& m = report.metrics;
     const std::int64_t total = job_.training.steps;
     RlProgressLine line{.name = job_.job.name,
@@ -142,11 +139,13 @@ class RlProgress final : public ProgressReporter {
                         .alpha = find_metric(m, "train/sac/alpha"),
                         .seconds_per_step = value_of(m, "time/step"),
                         .stall_percent = statistics.stall_percent(),
-                        .bottleneck = bottleneck(statistics, busy_share),
+                        .bottleneck = bottleneck_text(statistics, phases),
                         .remaining_seconds = statistics.seconds_per_step() * static_cast<double>(total - report.step)};
+    if (phases) line.phases = phase_texts(*phases);
     return without_last_newline(rl_progress_text(line));
   }
-  LiveLine live(const StepReport& report, const RunStatistics& statistics) const override {
+  LiveLine live(const StepReport& report, const RunStatistics& statistics,
+                const std::optional<PhaseShares>& phases) const override {
     const std::int64_t total = job_.training.steps;
     return {.name = job_.job.name,
             .step = report.step,
@@ -157,6 +156,8 @@ class RlProgress final : public ProgressReporter {
             .rate_noun = "env steps",
             .per_second = statistics.samples_per_second(),
             .stall_percent = statistics.stall_percent(),
+            .bottleneck = bottleneck_text(statistics, phases),
+            .phases = phases,
             .remaining_seconds = statistics.seconds_per_step() * static_cast<double>(total - report.step)};
   }
   std::string evaluation(const EvalReport& report) const override {

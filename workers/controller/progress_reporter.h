@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include "placement/plan.h"
 #include "workers/controller/run_statistics.h"
 #include "workers/report/live_line.h"
+#include "workers/report/phase_shares.h"
 #include "workers/report/step_expectation.h"
 
 namespace troupe::workers {
@@ -29,11 +29,12 @@ class ProgressReporter {
   virtual std::string samples_metric() const = 0;
   /// The metric that says which share of its time a producing role was idle.
   virtual std::string idle_metric(const std::string& role) const = 0;
-  /// The progress line of a step, without the last newline. `busy_share` is the newest of each producing role, 0 to 1.
+  /// The progress line of a step, without the last newline. `phases`: the newest, where any are known.
   virtual std::string step(const StepReport& report, const RunStatistics& statistics,
-                           const std::map<std::string, double>& busy_share) const = 0;
+                           const std::optional<PhaseShares>& phases) const = 0;
   /// Where the job stands after a step, without its restarts.
-  virtual LiveLine live(const StepReport& report, const RunStatistics& statistics) const = 0;
+  virtual LiveLine live(const StepReport& report, const RunStatistics& statistics,
+                        const std::optional<PhaseShares>& phases) const = 0;
   /// The line of an evaluation.
   virtual std::string evaluation(const EvalReport& report) const = 0;
 };

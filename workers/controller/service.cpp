@@ -149,6 +149,12 @@ std::string ControllerService::status_json(TimePoint now) const {
     if (live_->value) live["value"] = *live_->value;
     if (live_->success) live["success"] = *live_->success;
     if (live_->remaining_seconds) live["remaining_seconds"] = *live_->remaining_seconds;
+    if (!live_->bottleneck.empty()) live["bottleneck"] = live_->bottleneck;
+    if (live_->phases) {
+      for (const auto& [name, share] : named_shares(*live_->phases))
+        live["phases"][nlohmann::json::json_pointer("/" + name)] = share;
+      live["phase_texts"] = phase_texts(*live_->phases);
+    }
   }
   return status.dump(2);
 }
@@ -265,10 +271,8 @@ void ControllerService::quarantined(const Quarantined& sample) {
 }
 
 void ControllerService::producer_times(const std::string& role, const ProducerTimes& times) {
-  producers_[role].idle_seconds += times.idle_seconds;
-  producers_[role].busy_seconds += times.busy_seconds;
-  producers_[role].item_steps += times.item_steps;
-  producers_[role].item_seconds += times.item_seconds;
+  producers_[role] += times;
+  window_.add(role, times);
   item_steps_ += times.item_steps;
   item_seconds_ += times.item_seconds;
 }
@@ -283,14 +287,16 @@ void ControllerService::add_producer_shares(std::map<std::string, double>& metri
     const double seconds = times.idle_seconds + times.busy_seconds;
     if (seconds <= 0) continue;
     // the other end of time/stall: 1 when the learners set the pace, 0 when the producers do
-    const double idle = times.idle_seconds / seconds;
-    metrics[reporter_->idle_metric(role)] = idle;
-    busy_share_[role] = 1 - idle;
+    metrics[reporter_->idle_metric(role)] = times.idle_seconds / seconds;
     if (times.item_steps > 0) {
       metrics[fmt::format("time/{}/policy_step", role)] = times.item_seconds / static_cast<double>(times.item_steps);
     }
     times = {};
   }
+  const auto phases = window_.end_step(metrics);
+  if (!phases) return;
+  phases_ = phases;
+  for (const auto& [name, share] : named_shares(*phases)) metrics["phase/" + name] = share;
 }
 
 void ControllerService::write_metrics(std::int64_t step, const std::map<std::string, double>& values,
@@ -326,9 +332,9 @@ void ControllerService::step(const StepReport& report) {
   const bool first = statistics_.steps() == 1;
   std::function<void()> print;
   if (first || report.step % every == 0 || report.step == setup_.job.config.training.steps)
-    print = [this, text = reporter_->step(report, statistics_, busy_share_)] { output_.progress(text); };
+    print = [this, text = reporter_->step(report, statistics_, phases_)] { output_.progress(text); };
   write_metrics(report.step, metrics, std::move(print));
-  live_ = reporter_->live(report, statistics_);
+  live_ = reporter_->live(report, statistics_, phases_);
   live_->restarts = job_.restarts();
   output_.live(*live_);
 }

@@ -18,6 +18,7 @@
 #include "workers/controller/line_file.h"
 #include "workers/controller/membership.h"
 #include "workers/controller/peer_book.h"
+#include "workers/controller/phase_window.h"
 #include "workers/controller/progress_reporter.h"
 #include "workers/controller/run_output.h"
 #include "workers/controller/run_statistics.h"
@@ -122,8 +123,8 @@ class ControllerService final : public ControllerEffects {
   /// `then`, which may be empty, once the files have them or lack them for good: who reads a line of them on the
   /// terminal finds them there.
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values, std::function<void()> then);
-  /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before; and the mean time of
-  /// a policy step.
+  /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before; the mean time of a
+  /// policy step; and where a window of phases ends with this step, phase/....
   void add_producer_shares(std::map<std::string, double>& metrics);
 
   const Setup setup_;
@@ -147,8 +148,9 @@ class ControllerService final : public ControllerEffects {
   // Of the whole run.
   std::int64_t item_steps_ = 0;
   double item_seconds_ = 0;
-  // The newest of each role.
-  std::map<std::string, double> busy_share_;
+  PhaseWindow window_;
+  // Of the last window that ended.
+  std::optional<PhaseShares> phases_;
   bool metrics_failed_ = false;
   // What state.db is owed, oldest first; the first is being written unless it failed and waits.
   struct Record {

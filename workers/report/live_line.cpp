@@ -53,6 +53,10 @@ std::vector<Field> fields_of(const LiveLine& line) {
   const std::string stall = fmt::format("stall {:.1f}%", line.stall_percent);
   fields.push_back(
       {.text = stall, .brief = stall, .least = fmt::format("stall {:.0f}%", line.stall_percent), .rank = 3});
+  if (!line.bottleneck.empty()) {
+    const std::string text = "bottleneck: " + line.bottleneck;
+    fields.push_back({.text = text, .brief = text, .least = {}, .rank = 0});
+  }
   if (line.restarts > 0) fields.push_back(fixed_field(fmt::format("restarts {}", line.restarts), 4));
   return fields;
 }

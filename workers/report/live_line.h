@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "workers/report/phase_shares.h"
 #include "workers/report/text_report.h"
 
 namespace troupe::workers {
@@ -24,13 +25,18 @@ struct LiveLine {
   std::optional<double> predicted_per_second{};
   /// 0..100, the share of the time spent waiting for data.
   double stall_percent = 0;
+  /// What sets the pace, in reinforcement learning.
+  std::string bottleneck{};
+  /// Not on the line itself.
+  std::optional<PhaseShares> phases{};
   std::int64_t restarts = 0;
   std::optional<double> remaining_seconds{};
 };
 
 /// "[name] =====>----- step 34/300  loss 0.3712  35.6 smp/s  ETA 3m05s  stall 0.4%  restarts 1", without a newline and
 /// never longer than style.width - 3 columns, so that a "^C" typed behind it stays on its row. Where that is too long
-/// words are left out and the name is cut, then the bar goes, then ETA, rate, stall, restarts and value in this order.
+/// words and the bottleneck are left out and the name is cut, then the bar goes, then ETA, rate, stall, restarts and
+/// value in this order.
 /// Width 0: 80 columns.
 std::string live_text(const LiveLine& line, const TextStyle& style);
 

@@ -30,7 +30,12 @@ std::string rl_progress_text(const RlProgressLine& p, const TextStyle& style) {
   second.push_back({fmt::format("waiting for rollouts {:.0f}%", p.stall_percent)});
   if (!p.bottleneck.empty()) second.push_back({fmt::format("bottleneck: {}", p.bottleneck), text_color::kYellow});
   if (p.remaining_seconds) second.push_back({"ETA " + duration_text(*p.remaining_seconds)});
-  return layout_text(head, first, style) + layout_text({std::string(head.text.size(), ' ')}, second, style);
+  const TextField indent{std::string(head.text.size(), ' ')};
+  std::string text = layout_text(head, first, style) + layout_text(indent, second, style);
+  if (p.phases.empty()) return text;
+  std::vector<TextField> third;
+  for (const std::string& phases : p.phases) third.push_back({phases});
+  return text + layout_text(indent, third, style);
 }
 
 Interval wilson_interval(std::int64_t successes, std::int64_t trials) {

@@ -20,12 +20,14 @@ struct RlProgressLine {
   std::optional<double> mean_return{}, mean_length{}, success_once{};
   std::optional<double> loss{}, approx_kl{}, entropy{}, alpha{};
   double seconds_per_step = 0, stall_percent = 0;
-  /// Role that sets the pace.
+  /// What sets the pace.
   std::string bottleneck{};
   std::optional<double> remaining_seconds{};
+  /// phase_texts(), where they are known.
+  std::vector<std::string> phases{};
 };
 
-/// Two lines, as progress_text().
+/// Two lines, as progress_text(), and a third with the phases.
 std::string rl_progress_text(const RlProgressLine& line, const TextStyle& style = {});
 
 /// Result of one evaluation: k of n episodes succeeded, each seed played once with the deterministic policy, and

@@ -86,6 +86,14 @@ TEST(LiveLineTest, ReturnAndSuccessStandForLoss) {
   EXPECT_THAT(live_fields(line), StartsWith("return nan"));
 }
 
+TEST(LiveLineTest, WhatSetsThePaceStandsWhereThereIsRoom) {
+  LiveLine line = some();
+  line.bottleneck = "hand-over";
+  EXPECT_EQ(live_fields(line), "loss 0.3712  35.6 smp/s  ETA 3m05s  stall 0.4%  bottleneck: hand-over  restarts 1");
+  EXPECT_EQ(live_text(line, {.width = 80}),
+            "[arm] ==>------- 75/300  loss 0.3712  35.6/s  ETA 3m05s  stall 0%  restarts 1");
+}
+
 TEST(LiveLineTest, TheBarIsAsLongAsItWasAsked) {
   EXPECT_EQ(bar_text(0, 5), ">----");
   EXPECT_EQ(bar_text(0.5, 4), "==>-");

@@ -5,6 +5,7 @@
 namespace troupe::workers {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -27,6 +28,12 @@ TEST(RlReportTest, TheProgressLineNamesTheBottleneckAndWhatIsKnown) {
   EXPECT_THAT(text, HasSubstr("bottleneck: env"));
   EXPECT_THAT(text, Not(HasSubstr("success"))) << "an environment without success has none";
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+}
+
+TEST(RlReportTest, PhasesAreAThirdLineBelowTheOthers) {
+  const RlProgressLine line{.name = "cart", .step = 1, .total_steps = 2, .phases = {"rollout: ...", "learner: ..."}};
+  EXPECT_THAT(rl_progress_text(line), EndsWith("\n       rollout: ...  learner: ...\n"));
+  EXPECT_THAT(rl_progress_text(line, {.width = 30}), EndsWith("\n       rollout: ...\n       learner: ...\n"));
 }
 
 // Values of the closed form, computed by hand: 8 of 10 gives (0.4902, 0.9433).
