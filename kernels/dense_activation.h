@@ -34,35 +34,46 @@ TROUPE_INLINE Floats tanh_of(Floats x) {
   return reinterpret_cast<Floats>(reinterpret_cast<Bits>(t) | sign);
 }
 
-/// f(offset, mask of the lanes) for every vector of `count` numbers.
+/// Reads and writes whole vectors, or the first lanes of one.
+struct WholeVector {
+  TROUPE_INLINE Floats read(const float* p) const { return load(p); }
+  TROUPE_INLINE void write(float* p, Floats v) const { store(p, v); }
+};
+struct PartOfVector {
+  Mask lanes;
+  TROUPE_INLINE Floats read(const float* p) const { return load(p, lanes); }
+  TROUPE_INLINE void write(float* p, Floats v) const { store(p, v, lanes); }
+};
+
+/// f(offset, access) for every vector of `count` numbers. Masked stores of AVX2 are slow on some processors, so only the
+/// last vector has a mask.
 template <class F>
 TROUPE_INLINE void each_vector(std::int64_t count, const F& f) {
-  const Mask whole = first_lanes(kLanes);
   std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) f(i, whole);
-  if (i < count) f(i, first_lanes(count - i));
+  for (; i + kLanes <= count; i += kLanes) f(i, WholeVector{});
+  if (i < count) f(i, PartOfVector{first_lanes(count - i)});
 }
 
 void activate(DenseActivation f, std::int64_t count, const float* x, float* y) {
   if (f == DenseActivation::tanh) {
-    each_vector(count, [&](std::int64_t i, Mask m) TROUPE_LAMBDA { store(y + i, tanh_of(load(x + i, m)), m); });
+    each_vector(count, [&](std::int64_t i, auto at) TROUPE_LAMBDA { at.write(y + i, tanh_of(at.read(x + i))); });
   } else if (f == DenseActivation::relu) {
-    each_vector(count, [&](std::int64_t i, Mask m) TROUPE_LAMBDA {
-      const Floats v = load(x + i, m);
-      store(y + i, where_positive(v, v), m);
+    each_vector(count, [&](std::int64_t i, auto at) TROUPE_LAMBDA {
+      const Floats v = at.read(x + i);
+      at.write(y + i, where_positive(v, v));
     });
   }
 }
 
 void multiply_slope(DenseActivation f, std::int64_t count, const float* h, float* d) {
   if (f == DenseActivation::tanh) {
-    each_vector(count, [&](std::int64_t i, Mask m) TROUPE_LAMBDA {
-      const Floats v = load(h + i, m);
-      store(d + i, fused(-v, v, all(1.0F)) * load(d + i, m), m);
+    each_vector(count, [&](std::int64_t i, auto at) TROUPE_LAMBDA {
+      const Floats v = at.read(h + i);
+      at.write(d + i, fused(-v, v, all(1.0F)) * at.read(d + i));
     });
   } else if (f == DenseActivation::relu) {
-    each_vector(count, [&](std::int64_t i, Mask m)
-                           TROUPE_LAMBDA { store(d + i, where_positive(load(h + i, m), load(d + i, m)), m); });
+    each_vector(count, [&](std::int64_t i, auto at)
+                           TROUPE_LAMBDA { at.write(d + i, where_positive(at.read(h + i), at.read(d + i))); });
   }
 }
 

@@ -14,17 +14,19 @@
 namespace troupe::kernels {
 namespace {
 
-/// Rows [row, row + kRows) of p over kVectors vectors. kDenseRows: p.a_column is 1, otherwise p.a_row is.
-template <int kRows, int kVectors, bool kDenseRows>
+/// Rows [row, row + kRows) of p over kVectors vectors. kDenseRows: p.a_column is 1, otherwise p.a_row is. kWhole: the
+/// last vector is whole.
+template <int kRows, int kVectors, bool kDenseRows, bool kWhole>
 void product_tile(const PanelProduct& p, std::int64_t row) {
   const Mask last = first_lanes(p.n - (kVectors - 1) * kLanes);
+  constexpr int kPlain = kWhole ? kVectors : kVectors - 1;
   Floats sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int m = 0; m < kRows; ++m) {
 #pragma GCC unroll 4
     for (int n = 0; n < kVectors; ++n) {
       if (p.column_start != nullptr)
-        sums[m][n] = n + 1 < kVectors ? load(p.column_start + n * kLanes) : load(p.column_start + n * kLanes, last);
+        sums[m][n] = n < kPlain ? load(p.column_start + n * kLanes) : load(p.column_start + n * kLanes, last);
       else
         sums[m][n] = all(p.row_start != nullptr ? p.row_start[row + m] : 0.0F);
     }
@@ -35,8 +37,7 @@ void product_tile(const PanelProduct& p, std::int64_t row) {
   for (std::int64_t k = 0; k < p.k; ++k, a += a_column, b += p.b_row) {
     Floats vectors[kVectors];
 #pragma GCC unroll 4
-    for (int n = 0; n < kVectors; ++n)
-      vectors[n] = n + 1 < kVectors ? load(b + n * kLanes) : load(b + n * kLanes, last);
+    for (int n = 0; n < kVectors; ++n) vectors[n] = n < kPlain ? load(b + n * kLanes) : load(b + n * kLanes, last);
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
       const Floats factor = all(a[m * a_row]);
@@ -49,7 +50,7 @@ void product_tile(const PanelProduct& p, std::int64_t row) {
     float* c = p.c + (row + m) * p.c_row;
 #pragma GCC unroll 4
     for (int n = 0; n < kVectors; ++n, c += kLanes) {
-      if (n + 1 < kVectors)
+      if (n < kPlain)
         store(c, p.add ? load(c) + sums[m][n] : sums[m][n]);
       else
         store(c, p.add ? load(c, last) + sums[m][n] : sums[m][n], last);
@@ -59,20 +60,20 @@ void product_tile(const PanelProduct& p, std::int64_t row) {
 
 using Tile = void (*)(const PanelProduct& p, std::int64_t row);
 /// Tiles of 1 to kTileRows[kVectors] rows.
-template <int kVectors, bool kDenseRows>
+template <int kVectors, bool kDenseRows, bool kWhole>
 struct Tiles {
   Tile of_rows[kTileRows[kVectors]];
   constexpr Tiles() : of_rows{} { fill<kTileRows[kVectors]>(); }
   template <int kRows>
   constexpr void fill() {
-    of_rows[kRows - 1] = product_tile<kRows, kVectors, kDenseRows>;
+    of_rows[kRows - 1] = product_tile<kRows, kVectors, kDenseRows, kWhole>;
     if constexpr (kRows > 1) fill<kRows - 1>();
   }
 };
 
-template <int kVectors, bool kDenseRows>
+template <int kVectors, bool kDenseRows, bool kWhole>
 void product_of_vectors(const PanelProduct& p) {
-  static constexpr Tiles<kVectors, kDenseRows> kTiles;
+  static constexpr Tiles<kVectors, kDenseRows, kWhole> kTiles;
   constexpr int kMost = kTileRows[kVectors];
   // equal tiles: a short one at the end would not hide the latency of its sums
   const std::int64_t tiles = (p.m + kMost - 1) / kMost;
@@ -88,8 +89,10 @@ void product_in(const PanelProduct& p, std::int64_t vectors) {
   if constexpr (kVectors > 1) {
     if (vectors < kVectors) return product_in<kVectors - 1>(p, vectors);
   }
-  if (p.a_column == 1) return product_of_vectors<kVectors, true>(p);
-  product_of_vectors<kVectors, false>(p);
+  const bool is_whole = p.n == kVectors * kLanes;
+  if (p.a_column == 1)
+    return is_whole ? product_of_vectors<kVectors, true, true>(p) : product_of_vectors<kVectors, true, false>(p);
+  is_whole ? product_of_vectors<kVectors, false, true>(p) : product_of_vectors<kVectors, false, false>(p);
 }
 
 void product(const PanelProduct& p) {

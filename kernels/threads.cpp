@@ -97,6 +97,8 @@ int num_threads() noexcept {
 #endif
 }
 
+bool has_team() noexcept { return own_team != nullptr && !is_in_part; }
+
 void set_num_threads(int threads) noexcept { own_threads = std::max(0, threads); }
 
 void run_parts(std::int64_t parts, int threads, void (*body)(const void*, std::int64_t), const void* context) {

@@ -13,6 +13,9 @@ int num_threads() noexcept;
 /// For the calling thread; 0: LibTorch's number again.
 void set_num_threads(int threads) noexcept;
 
+/// Whether threads stand by for the calling thread's run_parts (with_team, with_own_team).
+bool has_team() noexcept;
+
 /// Threads for work on that many elements: so many that each has `grain`, a few microseconds' worth, and no more than
 /// num_threads().
 inline int threads_for(std::int64_t elements, std::int64_t grain = 16384) {
