@@ -50,6 +50,20 @@ struct ActResult {
   std::map<std::string, at::Tensor> memory = {};
 };
 
+/// One call for N rows in plain memory, of a policy that acts_on_rows(). f32; nothing is null but what is said.
+struct RowsToAct {
+  std::int64_t rows = 0;
+  /// [N,D] of rl_keys::kState, `stride` numbers from row to row.
+  const float* state = nullptr;
+  std::int64_t stride = 0;
+  /// As in ActRequest.
+  std::uint64_t seed = 0;
+  std::span<const std::uint64_t> keys = {};
+  bool deterministic = false;
+  /// Where answers go: [N,K*A] and [N,L], null where values alone are asked for; [N,V], null without a critic.
+  float *action = nullptr, *logp = nullptr, *value = nullptr;
+};
+
 /// A vector per row that a policy carries from call to call of an episode, f32; zero before its first.
 struct MemoryField {
   std::string name;
@@ -91,16 +105,22 @@ class PolicyNet {
   /// Draws actions for N observations. Records no gradient. `views` has the acting units' parameters, whole and f32.
   /// Errors: throws c10::Error on a missing tensor or a shape that does not fit.
   virtual ActResult act(const UnitViews& views, const ActRequest& request) const = 0;
+  /// Whether act_on_rows() may be called: the policy sees the state alone, remembers nothing and adds no extras.
+  virtual bool acts_on_rows() const { return false; }
+  /// The same as act() and value(), to the bit, without a tensor: a call for a few rows costs little more than its
+  /// arithmetic. Errors: as act().
+  virtual void act_on_rows(const UnitViews& views, const RowsToAct& rows) const;
   /// The value path alone, such as of a final observation whose value is bootstrapped: [N,V]. Records no gradient. Only
   /// with value_width() > 0. `observation` as ActRequest's.
   virtual at::Tensor value(const UnitViews& views, const Batch& observation) const = 0;
   /// Log-probabilities [N,L], unreduced, of the actions in `batch` (rl_keys::kAction and extras) under these
   /// parameters; no gradient is recorded. Only with logp_width() > 0. `batch` holds rows as trajectories keep them.
   virtual at::Tensor logp(const UnitViews& views, const Batch& batch) const;
-  /// What objective("policy") reads, from rows as trajectories keep them: the rows themselves, and of policies whose
-  /// frozen encoders look at observations what those make of them. Records no gradient. Errors: throws c10::Error, as
-  /// act() does.
+  /// What objective("policy") reads, from rows as trajectories keep them: the rows themselves, or, of policies that
+  /// say needs_preparing(), such as those whose frozen encoders look at observations, what is made of them. Records no
+  /// gradient. Errors: throws c10::Error, as act() does.
   virtual Batch prepare(Batch batch) const { return batch; }
+  virtual bool needs_preparing() const { return false; }
 
   /// What the engine trains: the loss of one phase over the same units. On-policy policies have "policy"; soft
   /// actor-critic has "critic" and "actor" (which trains the temperature too). Units that a phase does not train get

@@ -132,7 +132,7 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
   if (call.tape) executor_->run_alone([&] { call.result = call.tape->result(); });
   is_open_ = true;
   core_.saw_non_finite_loss = core_.saw_non_finite_loss || !std::isfinite(call.result.loss);
-  return call.result;
+  return std::move(call.result);
 }
 
 Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/trace.h"
@@ -42,7 +44,7 @@ StepExecutor::StepExecutor(EngineMemory& core, StepGroups groups, device::Device
       groups_(groups),
       device_(device),
       shares_pieces_(has_team_parameters(core)),
-      squares_(core.groups.size()) {
+      squares_(core.units.size()) {
   for (const auto stream : {OpStream::compute, OpStream::optimizer, OpStream::copy})
     streams_[static_cast<std::size_t>(stream)] = device.make_stream(device::StreamUse::compute);
   // one collective, hence one stream for both gathers and exchanges: all ranks call it in one order
@@ -93,12 +95,17 @@ void StepExecutor::run_alone(const std::function<void()>& work) {
 }
 
 Result<void> StepExecutor::enqueue_all(std::span<const Op> operations, StepCall& call) {
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    const Op& op = operations[i];
-    device::Stream& stream = stream_of(op.stream);
-    for (const int wait : op.waits) wait_for(operations[index(wait)], event_of(wait), stream);
-    stream.enqueue([this, &op, &call] { return perform(op, call); });
-    if (op.is_awaited) stream.record(event_of(static_cast<int>(i)));
+  for (std::size_t i = 0; i < operations.size();) {
+    const auto shared = operations.subspan(i, shared_from(operations, i));
+    device::Stream& stream = stream_of(shared.front().stream);
+    for (const Op& op : shared) {
+      for (const int wait : op.waits) wait_for(operations[index(wait)], event_of(wait), stream);
+    }
+    stream.enqueue([this, shared, &call] { return perform_all(shared, call); });
+    for (const Op& op : shared) {
+      if (op.is_awaited) stream.record(event_of(static_cast<int>(i)));
+      ++i;
+    }
   }
   Result<void> result;
   for (const auto& stream : streams_) {
@@ -110,6 +117,29 @@ Result<void> StepExecutor::enqueue_all(std::span<const Op> operations, StepCall&
     groups_.all.abort(result.error().message());
   }
   return result;
+}
+
+std::size_t StepExecutor::shared_from(std::span<const Op> operations, std::size_t first) const {
+  const Op& op = operations[first];
+  const bool is_shared = op.kind == OpKind::square || (op.kind == OpKind::update && !core_.options.sophia);
+  std::size_t end = first + 1;
+  if (!is_shared || !kernels::has_team()) return 1;
+  const auto follows = [&](const Op& next) {
+    return next.kind == op.kind && next.stream == op.stream &&
+           std::all_of(next.waits.begin(), next.waits.end(), [&](int wait) { return index(wait) < first; });
+  };
+  while (end < operations.size() && follows(operations[end])) ++end;
+  return end - first;
+}
+
+Result<void> StepExecutor::perform_all(std::span<const Op> operations, StepCall& call) {
+  if (operations.size() == 1) return perform(operations.front(), call);
+  std::vector<Result<void>> done(operations.size());
+  kernels::each_part(static_cast<std::int64_t>(operations.size()), kernels::num_threads(), [&](std::int64_t part) {
+    done[static_cast<std::size_t>(part)] = perform(operations[static_cast<std::size_t>(part)], call);
+  });
+  const auto failed = std::find_if(done.begin(), done.end(), [](const auto& result) { return !result; });
+  return failed == done.end() ? Result<void>() : *failed;
 }
 
 void StepExecutor::wait_for(const Op& awaited, device::Event& event, device::Stream& stream) {
@@ -164,7 +194,7 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
     case OpKind::add:
       return add(op), Result<void>();
     case OpKind::square:
-      squares_[core_.groups.group_of(index(op.unit))] += sum_of_squares(store.accumulator(index(op.unit)));
+      squares_[index(op.unit)] += sum_of_squares(store.accumulator(index(op.unit)));
       return {};
     case OpKind::agree:
       return agree(call);
@@ -289,8 +319,11 @@ Result<void> StepExecutor::compare_ranks(std::vector<double>& sums, std::vector<
 }
 
 Result<void> StepExecutor::agree(StepCall& call) {
-  std::vector<double> sums = squares_;
-  std::fill(squares_.begin(), squares_.end(), 0.0);
+  std::vector<double> sums(core_.groups.size());
+  for (std::size_t u = 0; u < squares_.size(); ++u) {
+    const double squares = std::exchange(squares_[u], 0.0);
+    if (const std::size_t group = core_.groups.group_of(u); group != UnitGroups::kNone) sums[group] += squares;
+  }
   // replicas have the same
   if (core_.replica != 0) std::fill(sums.begin(), sums.end(), 0.0);
   sums.push_back(core_.saw_non_finite_loss ? 1.0 : 0.0);

@@ -74,6 +74,11 @@ class StepExecutor {
   device::Stream& stream_of(OpStream stream);
   /// An operation's event; there is one for each place in a part.
   device::Event& event_of(int operation);
+  /// How many operations from `first` on the threads of a team may do at the same time: of one kind, each of a unit of
+  /// its own, none of which waits for another. 1 without a team.
+  std::size_t shared_from(std::span<const Op> operations, std::size_t first) const;
+  /// Does them; the first error of any.
+  Result<void> perform_all(std::span<const Op> operations, StepCall& call);
   void wait_for(const Op& awaited, device::Event& event, device::Stream& stream);
   Result<void> perform(const Op& op, StepCall& call);
   Result<void> do_operation(const Op& op, StepCall& call);
@@ -112,7 +117,7 @@ class StepExecutor {
   /// by OpStream; null where another's is used
   std::array<std::unique_ptr<device::Stream>, kOpStreams> streams_;
   std::vector<std::unique_ptr<device::Event>> events_;
-  /// sums of squares of the accumulators, by group
+  /// sums of squares of the accumulators, by unit, until the ranks agree
   std::vector<double> squares_;
 };
 

@@ -71,6 +71,7 @@ class DreamZeroNet final : public PolicyNet {
   /// Adds the transformer's inputs of the observations and the extras (DitPolicyNetwork). Of a window in which a frame
   /// is not finite no row is.
   Batch prepare(Batch batch) const override;
+  bool needs_preparing() const override { return true; }
   /// Throws c10::Error on another phase than "policy".
   std::shared_ptr<const Network> objective(const std::string& phase) const override;
 

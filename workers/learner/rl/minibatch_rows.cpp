@@ -4,11 +4,29 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
 #include "model/loss/rl_keys.h"
 
 namespace troupe::workers {
+
+namespace {
+/// Rows of `from`, `bytes` each, one behind the other into `to`.
+void copy_rows(const std::byte* from, std::size_t bytes, std::span<const std::int64_t> rows, std::byte* to) {
+  const auto copy = [&](auto size) {  // of a size that the compiler knows, or of any
+    for (const std::int64_t row : rows) {
+      std::memcpy(to, from + static_cast<std::size_t>(row) * size, size);
+      to += size;
+    }
+  };
+  if (bytes == 1) return copy(std::integral_constant<std::size_t, 1>());
+  if (bytes == 4) return copy(std::integral_constant<std::size_t, 4>());
+  if (bytes == 8) return copy(std::integral_constant<std::size_t, 8>());
+  if (bytes == 16) return copy(std::integral_constant<std::size_t, 16>());
+  copy(bytes);
+}
+}  // namespace
 
 MinibatchRows::MinibatchRows(const RolloutRows& rows, std::int64_t part_rows)
     : steps_(rows.sequence),
@@ -57,16 +75,13 @@ MinibatchRows::Counted MinibatchRows::count(std::span<const std::int64_t> sequen
   return counted;
 }
 
-const Batch& MinibatchRows::gather(std::span<const std::int64_t> sequences, const AdvantageMoments* moments) {
+Batch& MinibatchRows::gather(std::span<const std::int64_t> sequences, const AdvantageMoments* moments) {
   TROUPE_CHECK(static_cast<std::int64_t>(sequences.size()) * steps_ == part_rows_, "a part is full");
   for (const Field& field : fields_) {
-    std::byte* to = field.to;
+    const std::size_t part_bytes = sequences.size() * field.row_bytes;
     for (std::int64_t t = 0; t < field.steps; ++t) {
       const std::byte* const step = field.from + static_cast<std::size_t>(t * num_sequences_) * field.row_bytes;
-      for (const std::int64_t sequence : sequences) {
-        std::memcpy(to, step + static_cast<std::size_t>(sequence) * field.row_bytes, field.row_bytes);
-        to += field.row_bytes;
-      }
+      copy_rows(step, field.row_bytes, sequences, field.to + static_cast<std::size_t>(t) * part_bytes);
     }
   }
   if (moments != nullptr) normalise(advantages_, *moments);

@@ -35,8 +35,8 @@ class MinibatchRows {
 
   /// The rows of a part's sequences, part_rows() / steps() of them, by rl_keys names: step t of the s-th one at row
   /// t * sequences + s; memories have one row a sequence. Advantages are normalised by `moments`, where given. In the
-  /// same memory with every call.
-  const Batch& gather(std::span<const std::int64_t> sequences, const AdvantageMoments* moments);
+  /// same memory with every call; what the caller adds stays.
+  Batch& gather(std::span<const std::int64_t> sequences, const AdvantageMoments* moments);
 
  private:
   struct Field {

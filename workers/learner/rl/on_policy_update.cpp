@@ -29,12 +29,21 @@ std::vector<std::int64_t> permutation(std::int64_t count, std::uint64_t seed, st
   return order;
 }
 
-/// A few numbers as a tensor, without the operations that at::tensor takes for it.
+/// A few numbers into a tensor, which is made where there is none: without the operations that at::tensor takes for it.
 template <class T>
-at::Tensor tensor_of(std::initializer_list<T> numbers, at::IntArrayRef shape) {
-  at::Tensor tensor = at::empty(shape, c10::CppTypeToScalarType<T>::value);
+void put(at::Tensor& tensor, std::initializer_list<T> numbers, at::IntArrayRef shape) {
+  if (!tensor.defined()) tensor = at::empty(shape, c10::CppTypeToScalarType<T>::value);
   std::copy(numbers.begin(), numbers.end(), tensor.mutable_data_ptr<T>());
-  return tensor;
+}
+
+/// Adds numbers by name; each name is the next one's place, which is found without a search where both have the same.
+void add_same(std::map<std::string, double>& sums, const std::map<std::string, double>& numbers) {
+  auto place = sums.begin();
+  for (const auto& [name, number] : numbers) {
+    place = sums.try_emplace(place, name, 0.0);
+    place->second += number;
+    ++place;
+  }
 }
 
 Result<AdvantageMoments> over_ranks(AdvantageMoments mine, Collective& group) {
@@ -92,11 +101,10 @@ Result<OnPolicyTrainer::Progress> OnPolicyTrainer::update(std::int64_t step, con
 
 Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, MinibatchRows& rows, Progress& progress) {
   // a sequence is never cut: its memory follows from its first step
-  const auto share = static_cast<std::size_t>(setup_.config.training.global_batch_size / session_.plan.world /
-                                              rows.steps());
-  const std::vector<std::int64_t> order =
-      permutation(rows.num_sequences(), static_cast<std::uint64_t>(setup_.config.job.seed), step, epoch,
-                  session_.plan.rank);
+  const auto share =
+      static_cast<std::size_t>(setup_.config.training.global_batch_size / session_.plan.world / rows.steps());
+  const std::vector<std::int64_t> order = permutation(
+      rows.num_sequences(), static_cast<std::uint64_t>(setup_.config.job.seed), step, epoch, session_.plan.rank);
   double kl = 0;
   std::int64_t minibatches = 0;
   for (std::size_t begin = 0; begin + share <= order.size(); begin += share) {
@@ -142,18 +150,22 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, MinibatchRows& 
   const double weight = 1.0 / parts;
   std::map<std::string, double> metrics;
   for (std::size_t m = 0; m < micros; ++m) {
-    Batch part =
-        rows.gather(sequences.subspan(m * per_part, per_part), normalises ? &counted.advantages : nullptr);
-    part[rl_keys::kLossScale] = tensor_of({scale(counted.valid), scale(counted.cells)}, {2});
-    part[rl_keys::kTrainedVersion] = tensor_of<std::int64_t>({step + 1}, {});
-    if (warming_up) part[rl_keys::kPolicyWeight] = tensor_of({0.0F}, {});
-    part[rl_keys::kNoiseLevel] = tensor_of({static_cast<float>(flow_noise_level(job.policy.flow, step))}, {});
-    part = agent_.policy->prepare(std::move(part));
-    TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(part, weight, m == 0));
-    metrics["loss"] += weight * result.loss;
-    for (const auto& [name, value] : result.metrics)
-      metrics[name] += (name == "nonfinite_samples" ? 1.0 : weight) * value;
+    Batch& part = rows.gather(sequences.subspan(m * per_part, per_part), normalises ? &counted.advantages : nullptr);
+    put(part[rl_keys::kLossScale], {scale(counted.valid), scale(counted.cells)}, {2});
+    put<std::int64_t>(part[rl_keys::kTrainedVersion], {step + 1}, {});
+    if (job.algorithm.policy_gradient.critic_warmup_steps > 0)
+      put(part[rl_keys::kPolicyWeight], {warming_up ? 0.0F : 1.0F}, {});
+    put(part[rl_keys::kNoiseLevel], {static_cast<float>(flow_noise_level(job.policy.flow, step))}, {});
+    const bool prepares = agent_.policy->needs_preparing();
+    const Batch prepared = prepares ? agent_.policy->prepare(part) : Batch();
+    TROUPE_ASSIGN(MicroResult result, session_.engine->accumulate(prepares ? prepared : part, weight, m == 0));
+    result.metrics["loss"] = result.loss;
+    if (m == 0)
+      metrics = std::move(result.metrics);
+    else
+      add_same(metrics, result.metrics);
   }
+  for (auto& [name, value] : metrics) value *= name == "nonfinite_samples" ? 1.0 : weight;
   std::vector<double> sums;
   for (const auto& [name, value] : metrics) sums.push_back(value);
   TROUPE_ASSIGN(const StepVote vote, session_.engine->vote(std::move(sums), {}));
@@ -171,11 +183,11 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, MinibatchRows& 
   session_.engine->commit(rates, vote);
   ++optimizer_steps_;
   std::size_t i = 0;
-  for (const auto& [name, value] : metrics) progress.metrics[name] += vote.sums.at(i++);
+  for (auto& [name, value] : metrics) value = vote.sums.at(i++);
+  add_same(progress.metrics, metrics);
   progress.metrics["actor/grad_norm"] += vote.grad_norm;
   const auto kl = metrics.find("actor/kl_k3");
-  progress.last_kl =
-      kl == metrics.end() ? 0 : vote.sums.at(static_cast<std::size_t>(std::distance(metrics.begin(), kl)));
+  progress.last_kl = kl == metrics.end() ? 0 : kl->second;
   return {};
 }
 
