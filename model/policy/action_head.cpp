@@ -1,11 +1,9 @@
 #include "model/policy/action_head.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include "base/random.h"
-#include "model/loss/flow_matching.h"
 #include "model/policy/categorical.h"
 #include "model/policy/gaussian.h"
 
@@ -55,44 +53,61 @@ ActionDensity ActionHead::density(const ParamView& view, const at::Tensor& outpu
 ActionHead::Sample ActionHead::sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed,
                                       std::span<const std::uint64_t> keys, bool deterministic,
                                       const at::Tensor& mask) const {
-  const at::NoGradGuard no_grad;
-  TORCH_CHECK(deterministic || static_cast<std::int64_t>(keys.size()) == outputs.size(0),
-              "as many keys as rows: ", keys.size(), " and ", outputs.size(0));
-  if (kind_ == Kind::categorical) return sample_choices(outputs, seed, keys, deterministic, mask);
-  const auto log_std = view[kLogStd].to(at::kFloat);
-  const auto action =
-      deterministic
-          ? outputs.clone()
-          : gaussian_sample(outputs, log_std, keyed_noise(seed, rng_stream::policy_action, keys, {this->outputs()}));
-  return {action, gaussian_logp(outputs, log_std, action)};
+  const std::int64_t rows = outputs.size(0);
+  const at::Tensor plain = outputs.to(at::kFloat).contiguous();
+  const at::Tensor allowed = is_masked_ ? mask.to(at::kFloat).contiguous() : at::Tensor();
+  TORCH_CHECK(plain.size(1) == this->outputs(), "a row has ", this->outputs(), " outputs, got ", plain.size(1));
+  TORCH_CHECK(!is_masked_ || allowed.sizes() == plain.sizes(), "a mask has a number for each of ", per_action_,
+              " choices");
+  Sample sample{at::empty({rows, action_width()}, at::kFloat), at::empty({rows, logp_width()}, at::kFloat)};
+  draw(view, rows,
+       {.outputs = plain.const_data_ptr<float>(),
+        .mask = is_masked_ ? allowed.const_data_ptr<float>() : nullptr,
+        .mask_stride = per_action_,
+        .seed = seed,
+        .keys = keys,
+        .deterministic = deterministic,
+        .action = sample.action.data_ptr<float>(),
+        .logp = sample.logp.data_ptr<float>()});
+  return sample;
 }
 
-ActionHead::Sample ActionHead::sample_choices(const at::Tensor& outputs, std::uint64_t seed,
-                                              std::span<const std::uint64_t> keys, bool deterministic,
-                                              const at::Tensor& mask) const {
-  // one row after the other, since batches are small and a tensor operation costs more than all their rows
-  const std::int64_t rows = outputs.size(0);
-  const at::Tensor logits = outputs.to(at::kFloat).contiguous();
-  const at::Tensor allowed = is_masked_ ? mask.to(at::kFloat).contiguous() : at::Tensor();
-  TORCH_CHECK(!is_masked_ || allowed.sizes() == logits.sizes(), "a mask has a number for each of ", per_action_,
-              " choices");
-  Sample sample{at::empty({rows, chunk_}, at::kFloat), at::empty({rows, chunk_}, at::kFloat)};
-  const float* from = logits.const_data_ptr<float>();
-  const float* row_mask = is_masked_ ? allowed.const_data_ptr<float>() : nullptr;
-  float* action = sample.action.data_ptr<float>();
-  float* logp = sample.logp.data_ptr<float>();
+void ActionHead::draw(const ParamView& view, std::int64_t rows, const Draw& draw) const {
+  TORCH_CHECK(draw.deterministic || static_cast<std::int64_t>(draw.keys.size()) == rows,
+              "as many keys as rows: ", draw.keys.size(), " and ", rows);
+  kind_ == Kind::categorical ? draw_choices(rows, draw) : draw_gaussians(view, rows, draw);
+}
+
+void ActionHead::draw_choices(std::int64_t rows, const Draw& draw) const {
+  const float* outputs = draw.outputs;
+  float *action = draw.action, *logp = draw.logp;
   std::vector<float> log_probs(static_cast<std::size_t>(per_action_));
   for (std::int64_t row = 0; row < rows; ++row) {
-    CounterRng rng(seed, rng_stream::policy_action, deterministic ? 0 : keys[static_cast<std::size_t>(row)]);
-    for (std::int64_t k = 0; k < chunk_; ++k, from += per_action_) {
-      log_softmax_choices(from, row_mask, log_probs);
-      const std::int64_t choice = deterministic ? likeliest_choice(log_probs) : drawn_choice(log_probs, rng.uniform());
+    const float* const mask = is_masked_ ? draw.mask + row * draw.mask_stride : nullptr;
+    CounterRng rng(draw.seed, rng_stream::policy_action,
+                   draw.deterministic ? 0 : draw.keys[static_cast<std::size_t>(row)]);
+    for (std::int64_t k = 0; k < chunk_; ++k, outputs += per_action_) {
+      log_softmax_choices(outputs, mask, log_probs);
+      const std::int64_t choice =
+          draw.deterministic ? likeliest_choice(log_probs) : drawn_choice(log_probs, rng.uniform());
       *action++ = static_cast<float>(choice);
       *logp++ = log_probs[static_cast<std::size_t>(choice)];
     }
-    if (row_mask != nullptr) row_mask += per_action_;
   }
-  return sample;
+}
+
+void ActionHead::draw_gaussians(const ParamView& view, std::int64_t rows, const Draw& draw) const {
+  const at::Tensor log_std = view[kLogStd].detach().to(at::kFloat).contiguous();
+  const auto width = static_cast<std::size_t>(outputs());
+  std::vector<float> noise(width);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+    if (!draw.deterministic) {
+      CounterRng rng(draw.seed, rng_stream::policy_action, draw.keys[row]);
+      for (float& number : noise) number = rng.normal();
+    }
+    draw_gaussian({draw.outputs + row * width, width}, log_std.const_data_ptr<float>(),
+                  draw.deterministic ? nullptr : noise.data(), draw.action + row * width, draw.logp + row * width);
+  }
 }
 
 }  // namespace troupe::model

@@ -58,20 +58,36 @@ class ActionHead {
   ActionDensity density(const ParamView& view, const at::Tensor& outputs, const at::Tensor& action,
                         const at::Tensor& mask) const;
 
+  /// Actions for some observations, in plain memory.
+  struct Draw {
+    /// [N,outputs()], the network's.
+    const float* outputs = nullptr;
+    /// Of the first row, and from row to row, if is_masked().
+    const float* mask = nullptr;
+    std::int64_t mask_stride = 0;
+    /// Row i is drawn with CounterRng(seed, rng_stream::policy_action, keys[i]); as many as rows.
+    std::uint64_t seed = 0;
+    std::span<const std::uint64_t> keys;
+    /// The mode.
+    bool deterministic = false;
+    /// [N,action_width()] and [N,logp_width()]: the answer, what density() says of it.
+    float *action = nullptr, *logp = nullptr;
+  };
+  void draw(const ParamView& view, std::int64_t rows, const Draw& draw) const;
+
   struct Sample {
     /// [N,action_width] f32: drawn, or the mode
     at::Tensor action;
     /// [N,L]: what density() says of it
     at::Tensor logp;
   };
-  /// Row i is drawn with CounterRng(seed, rng_stream::policy_action, keys[i]); `deterministic`: the mode. Records no
-  /// gradient.
+  /// draw() of tensors. Records no gradient.
   Sample sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed,
                 std::span<const std::uint64_t> keys, bool deterministic, const at::Tensor& mask) const;
 
  private:
-  Sample sample_choices(const at::Tensor& outputs, std::uint64_t seed, std::span<const std::uint64_t> keys,
-                        bool deterministic, const at::Tensor& mask) const;
+  void draw_choices(std::int64_t rows, const Draw& draw) const;
+  void draw_gaussians(const ParamView& view, std::int64_t rows, const Draw& draw) const;
 
   ActionHead(Kind kind, std::int64_t chunk, std::int64_t per_action, double init_log_std, bool is_masked)
       : kind_(kind), chunk_(chunk), per_action_(per_action), init_log_std_(init_log_std), is_masked_(is_masked) {}

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <numbers>
 
 #include "model/loss/rl_keys.h"
@@ -93,26 +94,67 @@ ActorCriticNet::ActorCriticNet(std::shared_ptr<const ActorCritic> model, const A
   if (model_->critic()) acting_units_.push_back("critic");
 }
 
-ObservationNet::Remembered ActorCriticNet::run(const ObservationNet& net, SparePool<MlpPass>& spares,
-                                               const ParamView& view, const Batch& observation) const {
-  if (!net.is_plain_mlp() || !is_f32(view)) return net.forward_remembering(view, observation);
-  auto state = net.state(observation);
-  if (state.size(1) < observation.at(rl_keys::kState).size(1)) state = state.contiguous();
-  if (!is_plain_rows(state)) return net.forward_remembering(view, observation);
-  const auto pass = spares.borrow(state.size(0), [&] { return std::make_unique<MlpPass>(net.mlp(), state.size(0)); });
-  return {pass->forward(view, state).clone(), {}};
+bool ActorCriticNet::takes_rows(const UnitViews& views, const at::Tensor& state) const {
+  return acts_on_rows() && state.dim() == 2 && is_plain_rows(state) &&
+         std::all_of(views.begin(), views.end(), [](const auto& view) { return is_f32(view.second); });
+}
+
+void ActorCriticNet::act_on_rows(const UnitViews& views, const RowsToAct& rows) const {
+  const auto run = [&](const Mlp& mlp, SparePool<MlpPass>& spares, const ParamView& view, const auto& use) {
+    const auto pass = spares.borrow(rows.rows, [&] { return std::make_unique<MlpPass>(mlp, rows.rows); });
+    use(pass->forward(view, rows.state, rows.stride).template const_data_ptr<float>());
+  };
+  if (rows.action != nullptr) {
+    const ParamView& view = views.at("actor");
+    const ActionHead& head = model_->head();
+    // the mask is the state's last columns
+    const std::int64_t width = rows.stride;
+    run(model_->actor().mlp(), actor_spares_, view, [&](const float* outputs) {
+      head.draw(view, rows.rows,
+                {.outputs = outputs,
+                 .mask = head.is_masked() ? rows.state + width - head.choices() : nullptr,
+                 .mask_stride = width,
+                 .seed = rows.seed,
+                 .keys = rows.keys,
+                 .deterministic = rows.deterministic,
+                 .action = rows.action,
+                 .logp = rows.logp});
+    });
+  }
+  if (rows.value == nullptr) return;
+  run(model_->critic()->mlp(), critic_spares_, views.at("critic"),
+      [&](const float* values) { std::copy_n(values, rows.rows * value_width(), rows.value); });
 }
 
 ActResult ActorCriticNet::act(const UnitViews& views, const ActRequest& request) const {
   const at::NoGradGuard no_grad;
+  ActResult result;
+  const auto state = request.observation.find(rl_keys::kState);
+  if (state != request.observation.end() && takes_rows(views, state->second)) {
+    const std::int64_t rows = state->second.size(0);
+    result.action = at::empty({rows, model_->head().action_width()}, at::kFloat);
+    result.logp = at::empty({rows, logp_width()}, at::kFloat);
+    if (model_->critic()) result.value = at::empty({rows, value_width()}, at::kFloat);
+    act_on_rows(views, {.rows = rows,
+                        .state = state->second.const_data_ptr<float>(),
+                        .stride = state->second.size(1),
+                        .seed = request.seed,
+                        .keys = request.keys,
+                        .deterministic = request.deterministic,
+                        .action = result.action.data_ptr<float>(),
+                        .logp = result.logp.data_ptr<float>(),
+                        .value = model_->critic() ? result.value.data_ptr<float>() : nullptr});
+    return result;
+  }
   const auto& actor = views.at("actor");
-  auto acted = run(model_->actor(), actor_spares_, actor, request.observation);
+  auto acted = model_->actor().forward_remembering(actor, request.observation);
   auto sample = model_->head().sample(actor, acted.outputs, request.seed, request.keys, request.deterministic,
                                       model_->mask(request.observation));
-  ActResult result{std::move(sample.action), std::move(sample.logp), {}, {}};
+  result.action = std::move(sample.action);
+  result.logp = std::move(sample.logp);
   if (acted.memory.defined()) result.memory["actor"] = std::move(acted.memory);
   if (!model_->critic()) return result;
-  auto valued = run(*model_->critic(), critic_spares_, views.at("critic"), request.observation);
+  auto valued = model_->critic()->forward_remembering(views.at("critic"), request.observation);
   result.value = std::move(valued.outputs);
   if (valued.memory.defined()) result.memory["critic"] = std::move(valued.memory);
   return result;
@@ -121,7 +163,15 @@ ActResult ActorCriticNet::act(const UnitViews& views, const ActRequest& request)
 at::Tensor ActorCriticNet::value(const UnitViews& views, const Batch& observation) const {
   TORCH_CHECK(model_->critic().has_value(), "this policy has no critic");
   const at::NoGradGuard no_grad;
-  return run(*model_->critic(), critic_spares_, views.at("critic"), observation).outputs;
+  const auto state = observation.find(rl_keys::kState);
+  if (state == observation.end() || !takes_rows(views, state->second))
+    return model_->critic()->forward(views.at("critic"), observation);
+  const at::Tensor values = at::empty({state->second.size(0), value_width()}, at::kFloat);
+  act_on_rows(views, {.rows = state->second.size(0),
+                      .state = state->second.const_data_ptr<float>(),
+                      .stride = state->second.size(1),
+                      .value = values.data_ptr<float>()});
+  return values;
 }
 
 at::Tensor ActorCriticNet::logp(const UnitViews& views, const Batch& batch) const {

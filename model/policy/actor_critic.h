@@ -56,8 +56,9 @@ Result<std::shared_ptr<const PolicyNet>> make_actor_critic_net(const PolicyConfi
                                                                const AlgorithmConfig& algorithm,
                                                                const PolicyShape& shape);
 
-/// The PolicyNet over an ActorCritic. Acting takes MlpPass, without autograd's bookkeeping, where observations are
-/// contiguous f32 states on the CPU and parameters f32; else ObservationNet. Working memory is kept for later calls.
+/// The PolicyNet over an ActorCritic. Where the networks are plain Mlps, observations contiguous f32 states on the CPU
+/// and parameters f32, it acts by act_on_rows(), with MlpPass; else by ObservationNet. Working memory is kept for later
+/// calls.
 class ActorCriticNet final : public PolicyNet {
  public:
   ActorCriticNet(std::shared_ptr<const ActorCritic> model, const AlgorithmConfig& algorithm, const PolicyShape& shape);
@@ -69,14 +70,16 @@ class ActorCriticNet final : public PolicyNet {
   std::int64_t logp_width() const override { return model_->logp_width(); }
   std::int64_t value_width() const override { return model_->value_width(); }
   ActResult act(const UnitViews& views, const ActRequest& request) const override;
+  bool acts_on_rows() const override { return model_->has_manual_backward(); }
+  void act_on_rows(const UnitViews& views, const RowsToAct& rows) const override;
   at::Tensor value(const UnitViews& views, const Batch& observation) const override;
   at::Tensor logp(const UnitViews& views, const Batch& batch) const override;
   /// "policy" alone. Throws c10::Error on another phase.
   std::shared_ptr<const Network> objective(const std::string& phase) const override;
 
  private:
-  ObservationNet::Remembered run(const ObservationNet& net, SparePool<MlpPass>& spares, const ParamView& view,
-                                 const Batch& observation) const;
+  /// Whether act_on_rows() takes an observation with these parameters.
+  bool takes_rows(const UnitViews& views, const at::Tensor& state) const;
 
   const std::shared_ptr<const ActorCritic> model_;
   const std::shared_ptr<const Network> objective_;

@@ -45,15 +45,19 @@ std::int64_t MlpPass::largest_layer() const noexcept {
 
 const at::Tensor& MlpPass::forward(const ParamView& view, const at::Tensor& x) {
   TORCH_CHECK(x.size(0) == rows_, "a pass over ", rows_, " rows got ", x.size(0));
-  const float* input = plain(x);
+  return forward(view, plain(x), x.size(1));
+}
+
+const at::Tensor& MlpPass::forward(const ParamView& view, const float* input, std::int64_t stride) {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const auto& layer = mlp_.layers()[i];
     const auto f = layer.is_head ? DenseActivation::none : activation_of(mlp_.shape().activation);
     const float* const bias = layer.bias.empty() ? nullptr : plain(view[layer.bias]);
     float* const out = outputs_[i].data_ptr<float>();
-    dense_forward(shape_of(layer, rows_), input, layer.inputs, plain(view[layer.weight]), bias, f, out, workspace_,
+    dense_forward(shape_of(layer, rows_), input, stride, plain(view[layer.weight]), bias, f, out, workspace_,
                   num_threads());
     input = out;
+    stride = layer.outputs;
   }
   return outputs_.back();
 }

@@ -28,6 +28,8 @@ class MlpPass {
   /// x [rows,inputs] f32 contiguous. Saves the output of every layer for backward. Returns [rows,outputs], valid until
   /// the next forward.
   const at::Tensor& forward(const ParamView& view, const at::Tensor& x);
+  /// The same of rows that lie x_stride numbers apart.
+  const at::Tensor& forward(const ParamView& view, const float* x, std::int64_t x_stride);
   /// With delta_n = d_output and f' from the saved output h (tanh: 1 - h^2; relu: h > 0):
   ///     dW_i = delta_i^T h_{i-1}    db_i = sum over rows of delta_i    delta_{i-1} = (delta_i W_i) f'(h_{i-1})
   /// After forward with the same view and x, for the gradient d_output [rows,outputs] contiguous. Overwrites this Mlp's

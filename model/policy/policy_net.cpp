@@ -37,6 +37,10 @@ Result<void> check_policy_sizes(const PolicyConfig& policy, const AlgorithmConfi
   return {};
 }
 
+void PolicyNet::act_on_rows(const UnitViews&, const RowsToAct&) const {
+  TORCH_CHECK(false, "this policy does not act on plain rows");
+}
+
 at::Tensor PolicyNet::logp(const UnitViews&, const Batch&) const {
   TORCH_CHECK(false, "this policy states no log-probabilities: logp_width() is ", logp_width());
 }

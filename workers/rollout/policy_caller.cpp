@@ -143,6 +143,7 @@ Result<void> PolicyCaller::act(const PublishedWeights& weights, std::span<const 
   for (const Call& call : learned) {
     for (std::int64_t row = 0; row < layout_.rows; ++row) keys_.push_back(key(call, row));
   }
+  if (net_->acts_on_rows()) return guarded("act", [&] { act_on_rows(weights, learned); });
   return guarded("act", [&] {
     ActRequest request;
     request.observation = observation(learned);
@@ -179,9 +180,32 @@ Result<void> PolicyCaller::act(const PublishedWeights& weights, std::span<const 
   });
 }
 
+void PolicyCaller::act_on_rows(const PublishedWeights& weights, std::span<const Call> calls) const {
+  const auto n = static_cast<std::size_t>(layout_.rows);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const Call& call = calls[i];
+    net_->act_on_rows(weights.views, {.rows = layout_.rows,
+                                      .state = call.item.state(call.call).data(),
+                                      .stride = layout_.state_dim,
+                                      .seed = seed_,
+                                      .keys = std::span(keys_).subspan(i * n, n),
+                                      .action = call.item.action(call.call).data(),
+                                      .logp = call.item.logp(call.call).data(),
+                                      .value = layout_.value_width > 0 ? call.item.value(call.call).data() : nullptr});
+    const auto versions = call.item.version(call.call);
+    std::fill(versions.begin(), versions.end(), weights.version);
+  }
+}
+
 Result<void> PolicyCaller::value(const PublishedWeights& weights, const Call& call) {
   if (layout_.value_width == 0) return {};
   return guarded("value", [&] {
+    if (net_->acts_on_rows()) {
+      return net_->act_on_rows(weights.views, {.rows = layout_.rows,
+                                               .state = call.item.state(call.call).data(),
+                                               .stride = layout_.state_dim,
+                                               .value = call.item.value(call.call).data()});
+    }
     const at::Tensor value = net_->value(weights.views, observation(std::span(&call, 1)));
     store(value, at::kFloat, 0, layout_.rows, call.item.value(call.call), "value");
   });
@@ -191,6 +215,20 @@ Result<void> PolicyCaller::final_values(const PublishedWeights& weights, const C
   if (layout_.value_width == 0 || finals.rows.empty()) return {};
   return guarded("value", [&] {
     const auto count = static_cast<std::int64_t>(finals.rows.size());
+    const std::int64_t V = layout_.value_width;
+    const auto put = [&](const float* values) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        float* const to = call.item.final_value(call.call).data() + finals.rows[static_cast<std::size_t>(i)] * V;
+        std::copy_n(values + i * V, V, to);
+      }
+    };
+    if (net_->acts_on_rows()) {
+      std::vector<float> values(static_cast<std::size_t>(count * V));
+      net_->act_on_rows(
+          weights.views,
+          {.rows = count, .state = finals.state.data(), .stride = layout_.state_dim, .value = values.data()});
+      return put(values.data());
+    }
     Batch batch;
     if (layout_.state_dim > 0) {
       batch[rl_keys::kState] =
@@ -211,12 +249,8 @@ Result<void> PolicyCaller::final_values(const PublishedWeights& weights, const C
       batch[memory_keys_[i]] = at::from_blob(const_cast<float*>(finals.memory[i].data()), shape, at::kFloat);
     }
     const at::Tensor value = net_->value(weights.views, batch).to(at::kFloat).contiguous();
-    const std::int64_t V = layout_.value_width;
     TROUPE_CHECK(value.numel() == count * V, "the policy's value has V numbers a row");
-    for (std::int64_t i = 0; i < count; ++i) {
-      float* const to = call.item.final_value(call.call).data() + finals.rows[static_cast<std::size_t>(i)] * V;
-      std::copy_n(value.data_ptr<float>() + i * V, V, to);
-    }
+    put(value.const_data_ptr<float>());
   });
 }
 

@@ -52,6 +52,8 @@ class PolicyCaller {
   /// one call.
   Batch observation(std::span<const Call> calls) const;
   void act_uniformly(const Call& call);
+  /// Straight from item to item, of a policy that takes plain rows; keys_ are those of the calls' rows.
+  void act_on_rows(const PublishedWeights& weights, std::span<const Call> calls) const;
   /// round * steps_per_round + call * blocks * n * exec_steps < uniform_steps_: the same for all rows of a call.
   bool is_uniform(const Call& call) const;
   std::uint64_t key(const Call& call, std::int64_t row) const;

@@ -25,12 +25,24 @@ void expect_squashed(const at::Tensor& got, const at::Tensor& want, const at::Te
   expect_close(at::where(steep, got.detach(), zero), at::where(steep, want, zero), kSteep, what + " where steep");
 }
 
+at::Tensor drawn(const at::Tensor& mean, const at::Tensor& log_std, const at::Tensor& noise) {
+  const auto plain = [](const at::Tensor& x) { return x.detach().to(at::kFloat).contiguous(); };
+  const at::Tensor means = plain(mean), log_stds = plain(log_std), noises = plain(noise);
+  const at::Tensor action = at::empty_like(means), logp = at::empty_like(means);
+  const auto width = static_cast<std::size_t>(means.size(1));
+  for (std::size_t at = 0; at < static_cast<std::size_t>(means.numel()); at += width) {
+    draw_gaussian({means.const_data_ptr<float>() + at, width}, log_stds.const_data_ptr<float>(),
+                  noises.const_data_ptr<float>() + at, action.data_ptr<float>() + at, logp.data_ptr<float>() + at);
+  }
+  return action.to(mean.scalar_type());
+}
+
 void judge_diagonal(const RlCase& golden, const RlVariant& variant) {
   const auto w = golden_leaves(golden, "ppo_w.");
   const auto& obs = golden.in("obs");
   const auto mean = linear(w, "actor_mean", golden_layers(w, "backbone.", obs, true, golden_tanh));
   const auto& log_std = w.at("actor_logstd");
-  const auto action = gaussian_sample(mean, log_std, golden.in("noise")).detach();
+  const auto action = drawn(mean, log_std, golden.in("noise"));
   const auto logp = gaussian_logp(mean, log_std, action);
   const auto entropy = gaussian_entropy(log_std).expand_as(mean);
   const auto values = golden_layers(w, "value_head.mlp.", obs, false, golden_tanh);
