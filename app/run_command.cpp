@@ -376,7 +376,10 @@ class RunSession {
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
     remove_session_files(run_);
     if (profile_) profile_->finish();
-    if (options_.listen.empty()) keep_step_time(job_, service_->policy_step_seconds());  // no other machine took part
+    if (options_.listen.empty()) {  // no other machine took part
+      keep_step_time(job_, service_->policy_step_seconds());
+      keep_env_step_time(job_, service_->env_step_seconds());
+    }
     const auto say = [this](const std::string& line) { console_->line(Severity::info, line); };
     FinalReport report = final_report(
         {.service = *service_, .job = job_, .directory = run_, .say = say, .progress = evaluation_progress()}, code,

@@ -96,6 +96,10 @@ class EnvBlock {
       step_seconds += other.step_seconds;
       return *this;
     }
+    Counters operator-(const Counters& before) const {
+      return {env_steps - before.env_steps, resets - before.resets, lost - before.lost,
+              step_seconds - before.step_seconds};
+    }
   };
   /// From any thread at any time.
   virtual Counters counters() const = 0;

@@ -27,6 +27,13 @@ struct ProducerTimes {
   /// Of busy_seconds, of a rollout worker's thread: in the policy; writing observations and transitions into items;
   /// asleep until an answer of a simulator, or a further block for the policy, comes. What is left is bookkeeping.
   double policy_seconds = 0, record_seconds = 0, await_seconds = 0;
+  /// Of whoever steps environments, a simulator or a rollout worker that steps its own: control steps of one
+  /// environment each, and the seconds that stepping threads spent in them, summed over the threads
+  /// (EnvBlock::Counters). Resets that are asked for, and with them the making of environments, are in neither; those
+  /// inside a step are in the seconds. env_step_seconds / env_steps is what a control step takes one thread, however
+  /// many share a block.
+  std::int64_t env_steps = 0;
+  double env_step_seconds = 0;
   /// Sums of everything but the actor.
   ProducerTimes& operator+=(const ProducerTimes& other) {
     idle_seconds += other.idle_seconds;
@@ -37,6 +44,8 @@ struct ProducerTimes {
     policy_seconds += other.policy_seconds;
     record_seconds += other.record_seconds;
     await_seconds += other.await_seconds;
+    env_steps += other.env_steps;
+    env_step_seconds += other.env_step_seconds;
     return *this;
   }
   template <class V>
@@ -50,6 +59,8 @@ struct ProducerTimes {
     v(7, policy_seconds);
     v(8, record_seconds);
     v(9, await_seconds);
+    v(10, env_steps);
+    v(11, env_step_seconds);
   }
 };
 /// learner -> controller: a sample is missing because a part of a video could not be read.

@@ -65,10 +65,31 @@ TEST_F(StepTimesTest, AnotherEnvironmentProfileOrPolicyIsNotTimed) {
   EXPECT_TRUE(kept_step_time(job_));
 }
 
+TEST_F(StepTimesTest, AStepOfAnEnvironmentIsKeptByProfileAndOptionsWhateverThePolicy) {
+  EXPECT_FALSE(kept_env_step_time(job_));
+  keep_env_step_time(job_, std::nullopt, base::FakeClock(1.8e9));
+  EXPECT_FALSE(kept_env_step_time(job_)) << "nobody said what a step took";
+  keep_step_time(job_, 0.004, base::FakeClock(1.8e9));
+  keep_env_step_time(job_, 3e-5, base::FakeClock(1.8e9));
+  job_.policy.kind = PolicyKind::flow;
+  const auto timed = kept_env_step_time(job_);
+  ASSERT_TRUE(timed);
+  EXPECT_EQ(timed->seconds, 3e-5);
+  EXPECT_EQ(timed->day, "2027-01-15");
+  job_.policy.kind = PolicyKind::mlp;
+  EXPECT_TRUE(kept_step_time(job_)) << "one file has both";
+  job_.env.options["image_size"] = "128";
+  EXPECT_FALSE(kept_env_step_time(job_));
+  job_.env.options.clear();
+  job_.env.profile = "pixel";
+  EXPECT_FALSE(kept_env_step_time(job_));
+}
+
 TEST_F(StepTimesTest, AFileOfAnotherKindIsAsNone) {
   keep_step_time(job_, 0.004, base::FakeClock(1.8e9));
   ASSERT_TRUE(write_file_durably(cache_.path() + "/troupe/step_times.json", "[1, 2]\n"));
   EXPECT_FALSE(kept_step_time(job_));
+  EXPECT_FALSE(kept_env_step_time(job_));
 }
 
 TEST_F(StepTimesTest, ABrokenFileIsWrittenAnew) {

@@ -314,8 +314,8 @@ void JobController::on(const std::string& from, const Event& m, TimePoint) {
 
 void JobController::on(const std::string& from, const ProducerTimes& m, TimePoint now) {
   const double least = std::min({m.idle_seconds, m.busy_seconds, m.item_seconds, m.simulate_seconds, m.policy_seconds,
-                                 m.record_seconds, m.await_seconds});
-  if (least < 0 || m.item_steps < 0) return;
+                                 m.record_seconds, m.await_seconds, m.env_step_seconds});
+  if (least < 0 || m.item_steps < 0 || m.env_steps < 0) return;
   const std::string role = role_of(from);
   if (role == RoleKind::rollout && m.busy_seconds > 0) group_.collecting(now);
   effects_.producer_times(role, m);

@@ -275,11 +275,18 @@ void ControllerService::producer_times(const std::string& role, const ProducerTi
   window_.add(role, times);
   item_steps_ += times.item_steps;
   item_seconds_ += times.item_seconds;
+  env_steps_ += times.env_steps;
+  env_seconds_ += times.env_step_seconds;
 }
 
 std::optional<double> ControllerService::policy_step_seconds() const {
   if (item_steps_ == 0) return std::nullopt;
   return item_seconds_ / static_cast<double>(item_steps_);
+}
+
+std::optional<double> ControllerService::env_step_seconds() const {
+  if (env_steps_ == 0) return std::nullopt;
+  return env_seconds_ / static_cast<double>(env_steps_);
 }
 
 void ControllerService::add_producer_shares(std::map<std::string, double>& metrics) {

@@ -84,6 +84,8 @@ class ControllerService final : public ControllerEffects {
   const std::vector<std::string>& notable_events() const { return notable_; }
   /// Mean time of a policy step of a block in the items that rollout workers delivered; nothing: none said so.
   std::optional<double> policy_step_seconds() const;
+  /// Mean time of one thread in a control step of one environment (ProducerTimes); nothing: none said so.
+  std::optional<double> env_step_seconds() const;
   /// The checkpoint that checkpoint.keep_best keeps. Errors: those of StateDb.
   Result<std::optional<BestRecord>> best() const { return db_.best(); }
 
@@ -146,8 +148,8 @@ class ControllerService final : public ControllerEffects {
   // Seconds by role since the last step's metrics.
   std::map<std::string, ProducerTimes> producers_;
   // Of the whole run.
-  std::int64_t item_steps_ = 0;
-  double item_seconds_ = 0;
+  std::int64_t item_steps_ = 0, env_steps_ = 0;
+  double item_seconds_ = 0, env_seconds_ = 0;
   PhaseWindow window_;
   // Of the last window that ended.
   std::optional<PhaseShares> phases_;

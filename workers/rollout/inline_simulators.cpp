@@ -74,6 +74,7 @@ Result<void> InlineSimulators::begin(const Request& asked) {
   if (request.kind == BlockRequest::Kind::reset) {
     block->reset(request.episode, out, done);
   } else {
+    counted_.push_back({block.get(), block->counters()});
     block->step(request.actions, out, done, Executor::Caller::helps);
   }
   return {};
@@ -95,6 +96,8 @@ std::span<const Item> InlineSimulators::step() {
     // the last rows may still be in the hands of others
     if (const std::int64_t left = under_way_.load(std::memory_order_acquire); left != 0) under_way_.wait(left);
   }
+  for (const Counted& counted : counted_) stepped_ += counted.block->counters() - counted.before;
+  counted_.clear();
   return answers_;
 }
 

@@ -49,6 +49,7 @@ class InlineSimulators final : public Simulators {
   /// An answer has the error of what could not be done: a block that was not begun, environments that could not be
   /// made.
   std::span<const Item> step() override;
+  EnvBlock::Counters stepped() const override { return stepped_; }
 
  private:
   struct Request {
@@ -78,6 +79,13 @@ class InlineSimulators final : public Simulators {
   /// [n K A] of each slot: the actions of its request.
   std::vector<std::vector<float>> actions_;
   std::vector<Item> answers_;
+  /// Blocks that this step() steps, with their counters before.
+  struct Counted {
+    const EnvBlock* block = nullptr;
+    EnvBlock::Counters before;
+  };
+  std::vector<Counted> counted_;
+  EnvBlock::Counters stepped_;
 };
 
 /// Errors: failed_precondition (an environment whose steps wait for other processes).

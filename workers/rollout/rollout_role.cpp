@@ -223,6 +223,10 @@ void RolloutRole::count_time(Clock::time_point asleep, Clock::time_point now) {
   times_.item_seconds = stats_.item_seconds - told_.item_seconds;
   times_.policy_seconds = stats_.policy_seconds - told_.policy_seconds;
   times_.record_seconds = stats_.record_seconds - told_.record_seconds;
+  const EnvBlock::Counters all_stepped = simulators_->stepped(),
+                           stepped = all_stepped - std::exchange(told_stepped_, all_stepped);
+  times_.env_steps = stepped.env_steps;
+  times_.env_step_seconds = stepped.step_seconds;
   outbox_("controller", times_);
   told_ = stats_;
   times_ = {};

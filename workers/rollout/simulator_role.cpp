@@ -94,7 +94,12 @@ class SimulatorRole::Connection {
     if (request.kind == BlockRequest::Kind::reset) {
       block->reset(request.episode, out, std::move(done));
     } else {
-      block->step(request.actions, out, std::move(done));
+      // counted before the answer, behind which the block may go
+      auto counted = [this, of = block.get(), before = block->counters(), done = std::move(done)] {
+        role_.count_step(of->counters() - before);
+        done();
+      };
+      block->step(request.actions, out, std::move(counted));
     }
     return {};
   }
@@ -148,6 +153,12 @@ SimulatorRole::~SimulatorRole() { connections_.clear(); }
 void SimulatorRole::start() {
   const ActorIdentity& self = setup_.identity;
   outbox_("controller", ActorUp{.actor = self.actor, .incarnation = self.incarnation, .pid = ::getpid()});
+}
+
+void SimulatorRole::count_step(const EnvBlock::Counters& added) {
+  const std::lock_guard lock(times_mutex_);
+  times_.env_steps += added.env_steps;
+  times_.env_step_seconds += added.step_seconds;
 }
 
 void SimulatorRole::count(int under_way, int simulating) {

@@ -27,8 +27,8 @@ namespace troupe::workers {
 /// into the credit's slot and answer it. What cannot be done is answered with the item's error (a bad request, a
 /// block that was not begun here, an environment that could not be made). Answers carry XXH3-64 of their bytes.
 /// With Setup::is_making one more thread per rollout worker tells it of requests that take long for that reason.
-/// Every report_seconds it tells the controller how long nothing was asked of it, and how long it simulated
-/// (ProducerTimes).
+/// Every report_seconds it tells the controller how long nothing was asked of it, how long it simulated, and what
+/// it stepped (ProducerTimes).
 class SimulatorRole final {
  public:
   struct Setup {
@@ -64,6 +64,8 @@ class SimulatorRole final {
   void dial_workers(const Peers& peers);
   /// Requests under way, and those of them whose answer is not made yet, by +1 or -1.
   void count(int under_way, int simulating);
+  /// What a step of a block has added to its counters.
+  void count_step(const EnvBlock::Counters& added);
 
   const Setup setup_;
   const ConsumerDial dial_;

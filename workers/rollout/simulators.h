@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "comm/channel/channel.h"
+#include "env/env_block.h"
 #include "workers/rollout/block_requests.h"
 
 namespace troupe::workers {
@@ -33,6 +34,9 @@ class Simulators {
   virtual bool has_steps() const { return false; }
   /// Carries them out and returns the answers, in the order of asking; valid until the next call.
   virtual std::span<const Item> step() { return {}; }
+  /// What the steps that step() has carried out so far have added to their blocks' counters; resets that were asked for
+  /// are not among them.
+  virtual EnvBlock::Counters stepped() const { return {}; }
 };
 
 }  // namespace troupe::workers

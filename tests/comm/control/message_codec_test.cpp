@@ -119,9 +119,11 @@ TEST(MessageCodecTest, AWholeNumberMayStandInAFloatField) {
 
 TEST(ProducerTimesTest, OnlyNumbersAreRead) {
   const auto back =
-      decode(ProducerTimes::kType, *encode(ProducerTimes{"decoder/1", 1.25, 0.5, 32, 0.125, 0.25, 2, 4, 8}));
+      decode(ProducerTimes::kType, *encode(ProducerTimes{"decoder/1", 1.25, 0.5, 32, 0.125, 0.25, 2, 4, 8, 64, 0.75}));
   EXPECT_EQ(std::get<ProducerTimes>(*back).item_steps, 32);
   EXPECT_EQ(std::get<ProducerTimes>(*back).item_seconds, 0.125);
+  EXPECT_EQ(std::get<ProducerTimes>(*back).env_steps, 64);
+  EXPECT_EQ(std::get<ProducerTimes>(*back).env_step_seconds, 0.75);
   EXPECT_EQ(std::get<ProducerTimes>(*back).idle_seconds, 1.25);
   EXPECT_EQ(std::get<ProducerTimes>(*back).busy_seconds, 0.5);
   EXPECT_EQ(std::get<ProducerTimes>(*back).simulate_seconds, 0.25);

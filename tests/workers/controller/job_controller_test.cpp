@@ -323,6 +323,8 @@ TEST_F(JobControllerTest, TimesOfProducersAreCollectedAndNotShown) {
   job->handle("decoder/1", ProducerTimes{.actor = "decoder/1", .idle_seconds = 0.5, .busy_seconds = 1.5}, now);
   job->handle("decoder/1", ProducerTimes{.actor = "decoder/1", .idle_seconds = -1, .busy_seconds = 1}, now);
   job->handle("decoder/1", ProducerTimes{.actor = "decoder/1", .busy_seconds = 1, .await_seconds = -1}, now);
+  job->handle("decoder/1", ProducerTimes{.actor = "decoder/1", .env_steps = -1}, now);
+  job->handle("decoder/1", ProducerTimes{.actor = "decoder/1", .env_step_seconds = -1}, now);
   EXPECT_EQ(effects.times, (std::vector<std::pair<double, double>>{{0.5, 1.5}}));
   EXPECT_EQ(effects.events.size(), shown);
 }

@@ -69,6 +69,22 @@ TEST(InlineLoopTest, AFailedStepIsGivenUpAndCounted) {
   ASSERT_EQ(job.events("simulator_failed").size(), 1u);
 }
 
+TEST(InlineLoopTest, WhoeverStepsSaysHowManyStepsAndWhatTheyTook) {
+  for (const std::int64_t threads : {0, 1, 3}) {
+    RolloutJob job(cart_pole_job());
+    job.inline_threads = threads;
+    job.report_seconds = 0;
+    job.start(threads > 0 ? 0 : 1, 1);
+    play(job, 2);
+    job.publish(2, 0.5f);  // wakes the worker, which then says what it did before
+    const std::int64_t steps = 2 * 4 * 2 * 8;
+    const ProducerTimes told = job.wait_for_steps(steps);
+    EXPECT_EQ(told.env_steps, steps) << "two rounds of four blocks of two rows; " << threads << " threads";
+    EXPECT_GT(told.env_step_seconds, 0);
+    EXPECT_LT(told.env_step_seconds, 60);
+  }
+}
+
 TEST(InlineLoopTest, ABlockThatCannotBeMadeIsVoidAndSaysWhy) {
   RolloutJob job(cart_pole_job());
   job.inline_threads = 1;

@@ -69,7 +69,7 @@ class RolloutJob {
   std::int64_t await_rollouts = 0, await_simulators = 0;
   MakeBlock make_block;  ///< in place of the factory's
   std::function<bool()> is_making;
-  double report_seconds = 2;        ///< between reports of times
+  double report_seconds = 2;        ///< between reports of everybody's times
   std::int64_t inline_threads = 0;  ///< rollout workers step their blocks themselves, on as many; 0: simulators do
 
   void start(int simulators, int rollouts) {
@@ -215,6 +215,17 @@ class RolloutJob {
   bool wait_for_stuck() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return !stuck_.empty(); });
+  }
+  /// What was told of control steps once it is told of so many, or kPatience is over.
+  ProducerTimes wait_for_steps(std::int64_t steps) {
+    std::unique_lock lock(mutex_);
+    ProducerTimes told;
+    changed_.wait_for(lock, kPatience, [&] {
+      told = {};
+      for (const ProducerTimes& times : times_) told += times;
+      return told.env_steps >= steps;
+    });
+    return told;
   }
   Feed& feed() { return *feed_; }
   const TrajectoryLayout& layout() const { return layout_; }
