@@ -43,6 +43,12 @@ std::optional<std::string> refuse(const Plan& plan, const ClusterSnapshot& clust
                                   const std::string& pool, std::int64_t target) {
   const std::vector<std::string> roles = planned_roles(job);
   const std::vector<std::string> elastic = elastic_roles(job);
+  if (pool == RoleKind::env && steps_inline(job)) {
+    return fmt::format(
+        "there is no pool 'env': rollout workers step the environments themselves (cluster.isolation.env is inline); "
+        "elastic pools: {}. For simulators end the job and go on with it: --resume auto cluster.isolation.env=process",
+        join_names(elastic));
+  }
   if (std::find(roles.begin(), roles.end(), pool) == roles.end()) {
     return fmt::format("there is no pool '{}'; elastic pools: {}.{}", pool, join_names(elastic),
                        did_you_mean(pool, roles));

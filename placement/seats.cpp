@@ -120,7 +120,8 @@ std::vector<Seat> default_learners(const ClusterSnapshot& cluster) {
 
 // As many per rank, and per node on cores that has none, as per_rank_of says and free cores go; at least elastic min
 // (or one) and at most elastic max. Rollout workers sit beside learners, which publish weights to them; those that step
-// their environments are as many as cores, as far as there are blocks: the learner waits meanwhile.
+// their environments are as many as cores, as far as there are blocks: a learner on cores waits meanwhile, and one on a
+// device leaves the free ones.
 std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role,
                                const Seats& seats) {
   const PerRank per_rank = per_rank_of(role);
@@ -145,8 +146,9 @@ std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& 
         static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / feeder_cpus(job, role)));
     const std::int64_t wanted = std::max<std::int64_t>(ranks[n], is_helper ? 1 : 0) *
                                 (node.devices.empty() ? per_rank.without : per_rank.with_device);
-    const bool steps = role == RoleKind::rollout && steps_inline(job) && node.devices.empty();
-    const std::int64_t count = steps ? std::min(node.cpus, rl_shape(job).blocks) : std::min(free, wanted);
+    const bool steps = role == RoleKind::rollout && steps_inline(job);
+    const std::int64_t cores = node.devices.empty() ? node.cpus : free;
+    const std::int64_t count = steps ? std::min(cores, rl_shape(job).blocks) : std::min(free, wanted);
     for (std::int64_t i = 0; i < count; ++i) pool.push_back({static_cast<std::int64_t>(n), {}});
   }
   const auto least = static_cast<std::size_t>(std::max<std::int64_t>(1, elastic.min));

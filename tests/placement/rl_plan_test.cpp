@@ -274,9 +274,25 @@ TEST_F(RlPlanTest, WorkersThatStepInlineHaveNoSimulators) {
               AllOf(HasSubstr("thread, steps its environments itself; elastic"), ::testing::Not(HasSubstr("env ->"))));
   const auto refused = scale_pool(plan, cluster, job, "env", 2);
   EXPECT_THAT(std::get<Infeasible>(refused).reasons.front(),
-              HasSubstr("there is no pool 'env'; elastic pools: rollout"));
+              AllOf(HasSubstr("there is no pool 'env': rollout workers step the environments themselves"),
+                    HasSubstr("elastic pools: rollout. For simulators"), HasSubstr("cluster.isolation.env=process")));
   const auto fewer = std::get<Plan>(scale_pool(plan, cluster, job, "rollout", 2));
   EXPECT_EQ(pool_size(fewer, "rollout"), 2);
+}
+
+TEST_F(RlPlanTest, WorkersThatStepInlineBesideDevicesTakeFreeCores) {
+  job.cluster.isolation["env"] = "inline";
+  job.cluster.component_placement["learner"] = {.node_group = "node", .placement = "0"};
+  EXPECT_EQ(pool_size(plan_of(job, "1xH100"), "rollout"), 8) << "one for each block";
+  job.env.num_envs = job.env.blocks = 64;
+  const Plan plan = plan_of(job, "1xH100");
+  EXPECT_GT(pool_size(plan, "rollout"), 12) << "of 24 cores";
+  EXPECT_LT(pool_size(plan, "rollout"), 24);
+}
+
+TEST_F(RlPlanTest, APlanKnowsNoChoice) {
+  job.cluster.isolation["env"] = "auto";
+  EXPECT_THAT(refusal(job), HasSubstr("cluster.isolation.env is 'auto'; wanted process or thread"));
 }
 
 TEST_F(RlPlanTest, OtherPoolsDoNot) {
