@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/commands.h"
+#include "app/env_isolation.h"
 #include "app/exit_code.h"
 #include "app/job_setup.h"
 #include "app/preflight.h"
@@ -62,10 +63,12 @@ int plan_command(const PlanOptions& options) {
   print_warnings(*config);
   const auto env = env_spec_of(config->job.env);
   if (!env) return explain(env.error(), *config);
+  const bool is_here = options.pretend.empty();
+  const auto stepped = settle_env_isolation(*config, *env, {.is_here = is_here});
   auto cost = model_cost(config->job, *env);
   if (!cost) return explain(cost.error(), *config);
   ClusterSnapshot cluster = own_cluster();
-  if (!options.pretend.empty()) {
+  if (!is_here) {
     auto pretended = pretend_cluster(options.pretend);
     if (!pretended) return complain(pretended.error(), kUsage);
     cluster = std::move(*pretended);
@@ -83,7 +86,6 @@ int plan_command(const PlanOptions& options) {
   const Plan& plan = predicted.plans.empty() ? std::get<Plan>(outcome) : predicted.plans.front().plan;
   const bool shows = !options.timeline.empty() || !(options.json || options.schedule);
   if (shows && steps_on_cores(config->job, *cost, plan)) {
-    const bool is_here = options.pretend.empty();
     predicted.cores.emplace(
         predict_on_cores(config->job, *cost, plan, is_here ? std::optional(own_core_rates()) : std::nullopt));
   }
@@ -103,7 +105,7 @@ int plan_command(const PlanOptions& options) {
   }
   fmt::print("{}{}", to_table(plan, config->job), to_text(predicted));
   if (config->job.job.kind == JobKind::rl) {
-    const bool is_here = options.pretend.empty();
+    if (stepped) fmt::print("{}", isolation_line(*stepped));
     fmt::print("{}", item_line(config->job, is_here, is_here ? kept_step_time(config->job) : std::nullopt));
     if (learns_dreamzero(config->job)) fmt::print("{}", work_line(config->job, plan));
   }

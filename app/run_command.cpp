@@ -18,6 +18,7 @@
 #include "actors/signals.h"
 #include "app/commands.h"
 #include "app/console.h"
+#include "app/env_isolation.h"
 #include "app/exit_code.h"
 #include "app/expected_step.h"
 #include "app/job_setup.h"
@@ -67,7 +68,7 @@ class RunSession {
  public:
   RunSession(const RunOptions& options, LoadedConfig config, EnvSpec env, ResumePoint point,
              std::shared_ptr<const Pipeline> pipeline, ModelCost cost, std::optional<TracedSteps> traced,
-             std::vector<std::string> warned)
+             std::vector<std::string> warned, std::optional<EnvIsolation> stepped)
       : options_(options),
         config_(std::move(config)),
         job_(config_.job),
@@ -76,7 +77,8 @@ class RunSession {
         pipeline_(std::move(pipeline)),
         cost_(std::move(cost)),
         traced_(traced),
-        warned_(std::move(warned)) {}
+        warned_(std::move(warned)),
+        stepped_(std::move(stepped)) {}
 
   /// A job that was refused or failed to start leaves no address and no token either.
   ~RunSession() {
@@ -313,6 +315,7 @@ class RunSession {
     console_->line(Severity::info, fmt::format("run {}", run_.root()));
     if (!point_.checkpoint.empty())
       console_->line(Severity::info, fmt::format("resuming at step {} from {}", point_.step, point_.checkpoint));
+    if (stepped_) console_->line(Severity::info, "environments " + to_text(*stepped_));
     for (const std::string& warning : pipeline_->warnings()) console_->line(Severity::warn, warning);
   }
 
@@ -402,6 +405,7 @@ class RunSession {
   const ModelCost cost_;
   const std::optional<TracedSteps> traced_;
   const std::vector<std::string> warned_;  // before there was a console
+  const std::optional<EnvIsolation> stepped_;
   RunDirectory run_;
   std::unique_ptr<FileLock> lock_;  // of run_, until everything has ended
   std::uint64_t term_ = 0;
@@ -464,6 +468,7 @@ int run_command(const RunOptions& options) {
   }
   auto env = env_of_run(config->job, *point);
   if (!env) return explain(env.error(), *config);
+  auto stepped = settle_env_isolation(*config, *env, {.listens = !options.listen.empty(), .point = &*point});
   auto cost = model_cost(config->job, *env);
   if (!cost) return explain(cost.error(), *config);
   ClusterSnapshot cluster = own_cluster();
@@ -477,13 +482,13 @@ int run_command(const RunOptions& options) {
   Preflight found = preflight(*config, *env, *point, plan);
   if (const int refused = refuse(found, *config); refused != kOk) return refused;
   if (options.dry_run) {
-    fmt::print("{}", to_table(*plan, config->job));
+    fmt::print("{}{}", to_table(*plan, config->job), stepped ? isolation_line(*stepped) : "");
     return kOk;
   }
   std::vector<std::string> warned = config->warnings;
   for (const Preflight::Finding& finding : found.findings) warned.push_back("warning: " + finding.error.message());
   return RunSession(options, std::move(*config), std::move(*env), std::move(*point), std::move(found.pipeline),
-                    std::move(*cost), traced, std::move(warned))
+                    std::move(*cost), traced, std::move(warned), std::move(stepped))
       .run();
 }
 

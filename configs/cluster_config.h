@@ -121,6 +121,7 @@ struct ClusterConfig {
   /// Read by workers/controller, placement.
   std::vector<NodeGroupConfig> node_groups;
   std::map<std::string, PlacementConfig> component_placement;
+  /// placement knows no `auto`: app settles it before a job is planned (app/env_isolation.h).
   std::map<std::string, std::string> isolation;
   /// learner, evaluator and checkpointer are refused: their size is fixed for the run.
   std::map<std::string, ElasticConfig> elastic;
@@ -149,9 +150,11 @@ struct ClusterConfig {
           "env, rollout and evaluator), checkpointer");
     v.map(
         "isolation", &ClusterConfig::isolation,
-        "per role: process (own OS process) or thread (inside the node's process); env: inline (stepped by the rollout "
-        "workers, without simulators)",
-        {"process", "thread", "inline"});
+        "per role: process (own OS process; where nothing is said) or thread (inside the node's process). env: also "
+        "inline "
+        "(stepped by the rollout workers, without simulators) and auto (inline or process; where nothing is said): the "
+        "plan says which and why (docs/rl.md)",
+        {"process", "thread", "inline", "auto"});
     v.map("elastic", &ClusterConfig::elastic, "bounds of elastic pools (decoder, encoder, env, rollout)");
     v.group("threads", &ClusterConfig::threads, "threads of actors that compute");
     v.group("restart", &ClusterConfig::restart, "restart budget of host processes");

@@ -213,8 +213,8 @@ void validate_cluster(const ClusterConfig& cluster, Rules& rules) {
     validate_placement(key, placement, cluster, placed, rules);
   for (const auto& [role, isolation] : cluster.isolation) {
     rules.require(is_role(role), "cluster.isolation." + role, role_error(role));
-    rules.require(isolation != "inline" || role == RoleKind::env, "cluster.isolation." + role,
-                  fmt::format("{} is process or thread; only env may be inline", role));
+    rules.require((isolation != "inline" && isolation != "auto") || role == RoleKind::env, "cluster.isolation." + role,
+                  fmt::format("{} is process or thread; only env may be inline or auto", role));
   }
   for (const auto& [role, elastic] : cluster.elastic) {
     const std::string path = "cluster.elastic." + role;

@@ -29,14 +29,18 @@ Result<std::shared_ptr<const EnvFactory>> make_checked(const EnvRow& row, const 
 
 }  // namespace
 
+const EnvRow* find_env_row(std::span<const EnvRow> rows, std::string_view id) {
+  const EnvRow* family = nullptr;
+  for (const EnvRow& row : rows) {
+    if (row.id == id) return &row;
+    if (row.is_family() && id.starts_with(row.id.substr(0, row.id.size() - 1))) family = &row;
+  }
+  return family;
+}
+
 Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRow> rows, const std::string& id,
                                                            const EnvOptions& options) {
-  const EnvRow* found = nullptr;
-  for (const EnvRow& row : rows) {
-    if (row.id == id) return make_checked(row, id, options);
-    if (row.is_family() && std::string_view(id).starts_with(row.id.substr(0, row.id.size() - 1))) found = &row;
-  }
-  if (found != nullptr) return make_checked(*found, id, options);
+  if (const EnvRow* found = find_env_row(rows, id)) return make_checked(*found, id, options);
   const auto known = env_ids(rows);
   const std::string near = nearest_name(id, known);
   if (!near.empty())

@@ -27,8 +27,11 @@ struct EnvRow {
   bool is_family() const { return id.ends_with('*'); }
 };
 
-/// The factory of `id` from a table of rows. An exact id wins over a family. Errors: not_found with the nearest id;
-/// those of the row and of check_env_spec.
+/// The row of `id`: an exact id wins over a family. Null: there is none.
+const EnvRow* find_env_row(std::span<const EnvRow> rows, std::string_view id);
+
+/// The factory of `id` from a table of rows. Errors: not_found with the nearest id; those of the row and of
+/// check_env_spec.
 Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRow> rows, const std::string& id,
                                                            const EnvOptions& options);
 

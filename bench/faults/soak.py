@@ -29,7 +29,7 @@ JOBS = {
     # a buffer that is full within the first third: until then memory grows by design
     "sac": ["rl_pendulum_sac", "training.steps=100000000", "checkpoint.interval=20", "eval.every=0",
             "training.global_batch_size=256", "training.micro_batch_size=128", "env.num_envs=8", "env.blocks=8",
-            "algorithm.sac.replay_capacity=20000",
+            "algorithm.sac.replay_capacity=20000", "cluster.isolation.env=process",
             'cluster.component_placement.learner={node_group: node, placement: "0:0-1"}',
             'cluster.component_placement.env={node_group: node, placement: "0:0-3"}',
             'cluster.component_placement.rollout={node_group: node, placement: "0:0-3"}'],

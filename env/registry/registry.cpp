@@ -56,6 +56,12 @@ std::vector<EnvRow>& table() {
   return rows;
 }
 
+/// Ids of the rows that were added to it, or replaced.
+std::vector<std::string_view>& registered() {
+  static std::vector<std::string_view> ids;
+  return ids;
+}
+
 ChunkFrames frames_of(const EnvConfig& env) { return {env.frame_offsets, env.executed()}; }
 
 }  // namespace
@@ -112,11 +118,17 @@ Result<EnvSpec> env_spec_from_text(const std::string& text, const std::string& n
 
 void register_env(EnvRow row) {
   auto& rows = table();
+  registered().push_back(row.id);
   const auto same = std::find_if(rows.begin(), rows.end(), [&row](const EnvRow& r) { return r.id == row.id; });
   if (same != rows.end())
     *same = row;
   else
     rows.push_back(row);
+}
+
+bool is_built_in(std::string_view id) {
+  const EnvRow* found = find_env_row(env_registry(), id);
+  return found != nullptr && std::find(registered().begin(), registered().end(), found->id) == registered().end();
 }
 
 }  // namespace troupe::env

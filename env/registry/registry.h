@@ -43,4 +43,7 @@ Result<EnvSpec> env_spec_from_text(const std::string& text, const std::string& n
 /// replaced. The row's texts are not copied: literals. Not thread-safe.
 void register_env(EnvRow row);
 
+/// Whether the row of this id is of the table itself: none that register_env() added or replaced.
+bool is_built_in(std::string_view id);
+
 }  // namespace troupe::env

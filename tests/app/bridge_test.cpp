@@ -129,6 +129,13 @@ TEST_F(BridgeJobTest, ARolloutWorkerDoesNotWaitForPythonItself) {
   EXPECT_THAT(end.text(), HasSubstr("cluster.isolation.env is inline, and python:toy_envs:Line is stepped by Python"));
 }
 
+TEST_F(BridgeJobTest, WhereNothingIsSaidSimulatorsWaitForPythonAndThePlanSaysSo) {
+  Words words = on_line();
+  words[0] = "plan";
+  expect_end(troupe(words), 0,
+             {"  environments  process: python:toy_envs:Line is stepped by Python's workers", "env -> rollout"});
+}
+
 TEST_F(BridgeJobTest, TwoSimulatorsOfOneMachineAreRefusedOneAddress) {
   const ProgramEnd end =
       troupe(on_line({"env.bridge.bind=ipc://" + (dir_ / "s.sock"), "cluster.component_placement.env=0:0-1"}));

@@ -9,7 +9,9 @@
 namespace troupe::app {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(RlRunTest, LeavesItsCurveItsTableAndALedgerThatBalances) {
   expect_end(run("runs"), 0, {"RUN COMPLETE", "evaluated 4 episodes of CartPole-v1", "bottleneck: "});
@@ -156,26 +158,60 @@ TEST_F(RlRunTest, ARewardThatCannotBeComputedIsRefusedBeforeTheStart) {
              {"env.reward.model.options of success", "CartPole-v1 does not say when its task is solved"});
 }
 
-TEST_F(RlRunTest, APlanSaysWhatAnItemTakesOnceARunHasTimedAStep) {
+TEST_F(RlRunTest, APlanSaysWhatAnItemAndAStepTakeOnceARunHasTimedThem) {
   const std::string cache = dir_ / "cache";
-  const auto plan = [&] {
-    Words words = small("runs");
+  const auto plan = [&](const Words& more = {}) {
+    Words words = small("runs", more);
     words[0] = "plan";
     const ProgramEnd end =
         run_program(words, {.cwd = dir_.path(), .env = {{"XDG_CACHE_HOME", cache}}, .deadline = 60s});
     EXPECT_EQ(end.exit_code, 0) << end.text();
     return end.out;
   };
+  // the same job, but that it does not say who steps
+  const Words open = {"cluster.isolation.env=auto", "cluster.component_placement.env=null", "cluster.elastic.env=null"};
   EXPECT_THAT(plan(), HasSubstr("32 policy steps of 2 environments; what they take is not known"));
-  // a rollout worker says what its items took after two seconds: runs grow longer until one takes that
-  std::string line;
-  for (int steps = 120; steps <= 120 << 8 && line.find("environments, about ") == std::string::npos; steps *= 4) {
+  EXPECT_THAT(plan(open), HasSubstr("environments  inline: CartPole-v1 is built in, and not timed here yet"));
+  // who steps, and who collects, says so after two seconds: runs grow longer until one takes that
+  std::string line, stepped;
+  const auto lacks = [](const std::string& text, const char* words) { return text.find(words) == std::string::npos; };
+  for (int steps = 120; steps <= 120 << 8; steps *= 4) {
     const std::string runs = fmt::format("runs-{}", steps);
     ASSERT_TRUE(succeeded(run_program(small(runs, {fmt::format("training.steps={}", steps)}),
                                       {.cwd = dir_.path(), .env = {{"XDG_CACHE_HOME", cache}}, .deadline = 150s})));
-    line = plan();
+    line = plan(), stepped = plan(open);
+    if (!lacks(line, "environments, about ") && !lacks(stepped, "(timed here on 2")) break;
   }
   EXPECT_THAT(line, HasSubstr("32 policy steps of 2 environments, about "));
+  EXPECT_THAT(stepped, HasSubstr("environments  inline: a step of a block takes "));
+}
+
+TEST_F(RlRunTest, AJobThatLeavesItOpenSaysWhoStepsAndWhy) {
+  Words words = small_sac();
+  words[0] = "plan";
+  const std::string built_in = "inline: Pendulum-v1 is built in, and not timed here yet";
+  const std::map<std::string, std::string> cache = {{"XDG_CACHE_HOME", dir_ / "cache"}};
+  const auto plan = [&](const Words& more) {
+    const ProgramEnd end = run_program(words + more, {.cwd = dir_.path(), .env = cache, .deadline = 60s});
+    EXPECT_EQ(end.exit_code, 0) << end.text();
+    return end.out;
+  };
+  EXPECT_THAT(plan({}), AllOf(HasSubstr("  environments  " + built_in + " (cluster.isolation.env)\n"),
+                              HasSubstr("steps its environments itself"), Not(HasSubstr("env -> rollout"))));
+  EXPECT_THAT(plan({"cluster.elastic.env={max: 4}"}),
+              AllOf(HasSubstr("  environments  process: cluster.elastic.env speaks of simulators"),
+                    HasSubstr("env -> rollout")));
+  EXPECT_THAT(plan({"cluster.isolation.env=inline"}), Not(HasSubstr("  environments  ")));
+  words[0] = "run";
+  const auto run = [&](const Words& more) {
+    return run_program(words + more, {.cwd = dir_.path(), .env = cache, .deadline = 150s});
+  };
+  expect_end(run({"training.steps=2", "eval.episodes=1"}), 0, {"environments " + built_in});
+  EXPECT_THAT(testing::text_of(dir_ / "runs/latest/config.resolved.yaml"), HasSubstr("\n    env: inline  # default\n"));
+  expect_end(run({"training.steps=4", "eval.episodes=1", "--resume", "auto"}), 0,
+             {"environments inline: as the run began"});
+  expect_end(run({"training.steps=6", "eval.episodes=1", "--resume", "auto", "cluster.isolation.env=process"}), 0,
+             {"RUN COMPLETE"});
 }
 
 TEST_F(RlRunTest, AnUnknownEnvironmentIsRefusedWithTheNearestName) {

@@ -78,6 +78,8 @@ Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
   TROUPE_TRY(check_unchanged(before, job, run.config()));
   const auto finished = finished_at(run);
   ResumePoint point{.run = run, .is_complete = finished && *finished >= job.training.steps, .model = before.model};
+  const auto stepped = before.cluster.isolation.find("env");
+  point.env_isolation = stepped == before.cluster.isolation.end() ? "process" : stepped->second;
   if (point.is_complete) return point;
   // Ranks compare what they read of rank files, and the run goes back to an older one where they find damage.
   const auto checkpoint = newest_valid(run.checkpoints(), CheckpointCheck::small_files);

@@ -27,6 +27,9 @@ struct ResumePoint {
   /// The model of the run that goes on, as it was recorded: where its weights and frozen parts came from is not asked
   /// again.
   ModelConfig model = {};
+  /// How the run that goes on has stepped environments: cluster.isolation.env as it was recorded, process where it was
+  /// not.
+  std::string env_isolation = {};
 };
 
 /// Decides what `--resume` means (docs/run-directory.md#resume). Makes nothing.

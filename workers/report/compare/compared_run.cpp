@@ -88,6 +88,15 @@ Result<void> read_evaluation(const std::string& file, ComparedRun& run) {
   return {};
 }
 
+/// Takes out who stepped the environments where the job did not say it: the machine chose, by what it knew of steps at
+/// the time, and no bit depends on it.
+void drop_chosen_isolation(const std::string& recorded_yaml, std::map<std::string, std::string>& settings) {
+  for (const ConfigLine& line : config_lines(recorded_yaml)) {
+    if (line.path == "cluster.isolation.env" && line.source == "default") settings.erase(line.path);
+  }
+  settings.erase("cluster.isolation");  // the line of a map without entries
+}
+
 }  // namespace
 
 Result<ComparedRun> read_compared_run(const RunDirectory& directory) {
@@ -102,6 +111,7 @@ Result<ComparedRun> read_compared_run(const RunDirectory& directory) {
   for (const ConfigLine& line : config_lines(loaded.config->resolved_yaml)) {
     if (line.is_leaf()) run.settings[line.path] = line.value;
   }
+  drop_chosen_isolation(yaml, run.settings);
   const std::string metrics = directory.path("metrics.jsonl");
   if (!fs::exists(metrics)) {
     return Error{Errc::failed_precondition,

@@ -35,7 +35,8 @@ struct HeldAgainst {
 struct ComparedRun {
   RunDirectory directory;
   JobConfig job;
-  /// Leaves of the resolved configuration, such as "optimizer.lr" -> "1e-05".
+  /// Leaves of the resolved configuration, such as "optimizer.lr" -> "1e-05". Without cluster.isolation.env where the
+  /// job left it to the machine.
   std::map<std::string, std::string> settings{};
   MetricFile metrics{};
   /// Of the newest eval/*/eval.json: played episodes, or numbers of an open-loop evaluation by name ("mse",

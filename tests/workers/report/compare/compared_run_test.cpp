@@ -35,5 +35,26 @@ TEST(ComparedRunTest, AnOpenLoopEvaluationHasTheErrorOfEveryEpisode) {
   EXPECT_EQ(read.held_against->windows, R"(["d","e",2,[1,0],[1,9],[4,3],[5,3]])");
 }
 
+TEST(ComparedRunTest, WhoStepsEnvironmentsIsASettingWhereTheJobSaidIt) {
+  const auto isolation_of = [](const std::vector<std::string>& overrides, bool is_chosen) {
+    const ScratchFolder dir;
+    const RunDirectory run(dir.path());
+    auto config = configs::load_job("quickstart:rl", overrides).config.value();
+    if (is_chosen) {
+      config.job.cluster.isolation["env"] = "inline";
+      config.provenance["cluster.isolation.env"] = "default";
+      config.record();
+    }
+    std::ofstream(run.config()) << config.resolved_yaml;
+    std::ofstream(run.path("metrics.jsonl")) << R"({"step":1,"wall":1.0,"m":{"train/loss":2.0}})"
+                                             << "\n";
+    const auto settings = read_compared_run(run).value().settings;
+    const auto found = settings.find("cluster.isolation.env");
+    return found == settings.end() ? std::string() : found->second;
+  };
+  EXPECT_EQ(isolation_of({"cluster.isolation.env=process"}, false), "process");
+  EXPECT_EQ(isolation_of({}, true), "");
+}
+
 }  // namespace
 }  // namespace troupe::workers
