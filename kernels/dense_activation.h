@@ -45,7 +45,7 @@ struct PartOfVector {
   TROUPE_INLINE void write(float* p, Floats v) const { store(p, v, lanes); }
 };
 
-/// f(offset, access) for every vector of `count` numbers. Masked stores of AVX2 are slow on some processors, so only the
+/// f(offset, access) for every vector of `count` numbers. AVX2's masked stores are slow on some processors, so only the
 /// last vector has a mask.
 template <class F>
 TROUPE_INLINE void each_vector(std::int64_t count, const F& f) {

@@ -102,18 +102,17 @@ bool ActorCriticNet::takes_rows(const UnitViews& views, const at::Tensor& state)
 void ActorCriticNet::act_on_rows(const UnitViews& views, const RowsToAct& rows) const {
   const auto run = [&](const Mlp& mlp, SparePool<MlpPass>& spares, const ParamView& view, const auto& use) {
     const auto pass = spares.borrow(rows.rows, [&] { return std::make_unique<MlpPass>(mlp, rows.rows); });
-    use(pass->forward(view, rows.state, rows.stride).template const_data_ptr<float>());
+    use(pass->forward(view, rows.state, rows.state_dim).template const_data_ptr<float>());
   };
   if (rows.action != nullptr) {
     const ParamView& view = views.at("actor");
     const ActionHead& head = model_->head();
     // the mask is the state's last columns
-    const std::int64_t width = rows.stride;
     run(model_->actor().mlp(), actor_spares_, view, [&](const float* outputs) {
       head.draw(view, rows.rows,
                 {.outputs = outputs,
-                 .mask = head.is_masked() ? rows.state + width - head.choices() : nullptr,
-                 .mask_stride = width,
+                 .mask = head.is_masked() ? rows.state + rows.state_dim - head.choices() : nullptr,
+                 .mask_stride = rows.state_dim,
                  .seed = rows.seed,
                  .keys = rows.keys,
                  .deterministic = rows.deterministic,
@@ -137,7 +136,7 @@ ActResult ActorCriticNet::act(const UnitViews& views, const ActRequest& request)
     if (model_->critic()) result.value = at::empty({rows, value_width()}, at::kFloat);
     act_on_rows(views, {.rows = rows,
                         .state = state->second.const_data_ptr<float>(),
-                        .stride = state->second.size(1),
+                        .state_dim = state->second.size(1),
                         .seed = request.seed,
                         .keys = request.keys,
                         .deterministic = request.deterministic,
@@ -169,7 +168,7 @@ at::Tensor ActorCriticNet::value(const UnitViews& views, const Batch& observatio
   const at::Tensor values = at::empty({state->second.size(0), value_width()}, at::kFloat);
   act_on_rows(views, {.rows = state->second.size(0),
                       .state = state->second.const_data_ptr<float>(),
-                      .stride = state->second.size(1),
+                      .state_dim = state->second.size(1),
                       .value = values.data_ptr<float>()});
   return values;
 }

@@ -53,9 +53,9 @@ struct ActResult {
 /// One call for N rows in plain memory, of a policy that acts_on_rows(). f32; nothing is null but what is said.
 struct RowsToAct {
   std::int64_t rows = 0;
-  /// [N,D] of rl_keys::kState, `stride` numbers from row to row.
+  /// [N,D] of rl_keys::kState, and D.
   const float* state = nullptr;
-  std::int64_t stride = 0;
+  std::int64_t state_dim = 0;
   /// As in ActRequest.
   std::uint64_t seed = 0;
   std::span<const std::uint64_t> keys = {};

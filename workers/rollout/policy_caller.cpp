@@ -186,7 +186,7 @@ void PolicyCaller::act_on_rows(const PublishedWeights& weights, std::span<const 
     const Call& call = calls[i];
     net_->act_on_rows(weights.views, {.rows = layout_.rows,
                                       .state = call.item.state(call.call).data(),
-                                      .stride = layout_.state_dim,
+                                      .state_dim = layout_.state_dim,
                                       .seed = seed_,
                                       .keys = std::span(keys_).subspan(i * n, n),
                                       .action = call.item.action(call.call).data(),
@@ -203,7 +203,7 @@ Result<void> PolicyCaller::value(const PublishedWeights& weights, const Call& ca
     if (net_->acts_on_rows()) {
       return net_->act_on_rows(weights.views, {.rows = layout_.rows,
                                                .state = call.item.state(call.call).data(),
-                                               .stride = layout_.state_dim,
+                                               .state_dim = layout_.state_dim,
                                                .value = call.item.value(call.call).data()});
     }
     const at::Tensor value = net_->value(weights.views, observation(std::span(&call, 1)));
@@ -226,7 +226,7 @@ Result<void> PolicyCaller::final_values(const PublishedWeights& weights, const C
       std::vector<float> values(static_cast<std::size_t>(count * V));
       net_->act_on_rows(
           weights.views,
-          {.rows = count, .state = finals.state.data(), .stride = layout_.state_dim, .value = values.data()});
+          {.rows = count, .state = finals.state.data(), .state_dim = layout_.state_dim, .value = values.data()});
       return put(values.data());
     }
     Batch batch;

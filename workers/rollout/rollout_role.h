@@ -30,8 +30,8 @@ namespace troupe::workers {
 /// A rollout worker: consumer of simulators' transitions and of published weights, producer of trajectories for
 /// every learner's feed that it is told of. One thread runs the RolloutWorker and the policy, and steps the blocks
 /// where simulators are inline; one thread per feed waits for its orders; channel threads only append events to a
-/// queue. Every report_seconds it tells the controller how long it was idle and busy, doing what, what its items took, and
-/// what it stepped itself (ProducerTimes).
+/// queue. Every report_seconds it tells the controller how long it was idle and busy, doing what, what its items took,
+/// and what it stepped itself (ProducerTimes).
 ///
 /// Control messages: takes Peers (`channels`: addresses of feeds; `gone`: instances whose exit is confirmed), sends
 /// ActorUp with the addresses of its own channel ends, ProducerTimes, StuckProducer and Event.

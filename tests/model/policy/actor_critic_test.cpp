@@ -104,6 +104,34 @@ TEST_P(ActorCriticTest, TheValuePathAloneIsTheValueOfActing) {
   EXPECT_TRUE(net_->value(views_, observation_).equal(act().value));
 }
 
+TEST_P(ActorCriticTest, PlainRowsGetTheAnswersOfTensorsToTheBit) {
+  ASSERT_EQ(net_->acts_on_rows(), shape().images.empty());
+  if (!net_->acts_on_rows()) return;
+  const at::Tensor state = observation_.at(rl_keys::kState);
+  for (const bool deterministic : {false, true}) {
+    const auto wanted = act(deterministic);
+    const at::Tensor action = at::empty_like(wanted.action), logp = at::empty_like(wanted.logp),
+                     value = at::empty_like(wanted.value), value_alone = at::empty_like(wanted.value);
+    RowsToAct rows{.rows = kRows,
+                   .state = state.const_data_ptr<float>(),
+                   .state_dim = state.size(1),
+                   .seed = 8,
+                   .keys = keys_,
+                   .deterministic = deterministic,
+                   .action = action.data_ptr<float>(),
+                   .logp = logp.data_ptr<float>(),
+                   .value = value.data_ptr<float>()};
+    net_->act_on_rows(views_, rows);
+    EXPECT_TRUE(action.equal(wanted.action));
+    EXPECT_TRUE(logp.equal(wanted.logp));
+    EXPECT_TRUE(value.equal(wanted.value));
+    rows.action = rows.logp = nullptr;
+    rows.value = value_alone.data_ptr<float>();
+    net_->act_on_rows(views_, rows);
+    EXPECT_TRUE(value_alone.equal(wanted.value));
+  }
+}
+
 TEST_P(ActorCriticTest, EveryTrainedParameterGetsAGradient) {
   auto batch = testing::draw_minibatch(*net_, params_, shape(), 32, 3);
   auto gradients = testing::empty_gradients(net_->units());

@@ -11,9 +11,9 @@
 
 namespace troupe::workers {
 
-/// One iteration's rows, gathered part by part into memory that is kept: an iteration has hundreds of small minibatches.
-/// Sequences are RolloutRows::sequence rows that stay together, numbered from 0; a row by itself is one. Not
-/// thread-safe.
+/// One iteration's rows, gathered part by part into memory that is kept, since an iteration may have hundreds of small
+/// minibatches. Sequences are RolloutRows::sequence rows that stay together, numbered from 0; a row by itself is one.
+/// Not thread-safe.
 class MinibatchRows {
  public:
   /// For parts of `part_rows` rows, a multiple of rows.sequence. `rows` must outlive it.

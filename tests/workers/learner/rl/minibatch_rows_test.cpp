@@ -59,9 +59,8 @@ TEST(MinibatchRowsTest, CountsAreThoseOfTheCellsThatCount) {
   const MinibatchRows::Counted counted = parts.count(chosen);
   EXPECT_EQ(counted.cells, 4);
   EXPECT_EQ(counted.valid, 3);
-  const AdvantageMoments wanted =
-      advantage_moments(rows.rows.at(rl_keys::kAdvantage).index_select(0, indices(chosen)),
-                        rows.valid_cells.index_select(0, indices(chosen)));
+  const AdvantageMoments wanted = advantage_moments(rows.rows.at(rl_keys::kAdvantage).index_select(0, indices(chosen)),
+                                                    rows.valid_cells.index_select(0, indices(chosen)));
   EXPECT_EQ(counted.advantages.count, wanted.count);
   EXPECT_EQ(counted.advantages.sum, wanted.sum);
   EXPECT_EQ(counted.advantages.sum_of_squares, wanted.sum_of_squares);
