@@ -4,11 +4,9 @@
 
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "base/random.h"
-#include "model/loss/flow_matching.h"
 #include "model/policy/categorical.h"
 #include "model/policy/gaussian.h"
 #include "model/policy/squashed_gaussian.h"
@@ -19,12 +17,6 @@ namespace {
 
 at::Tensor row(std::vector<float> values) { return at::tensor(values).unsqueeze(0); }
 double number(const at::Tensor& x) { return x.item<double>(); }
-
-std::vector<std::uint64_t> keys_from(std::uint64_t first, std::size_t count) {
-  std::vector<std::uint64_t> keys(count);
-  std::iota(keys.begin(), keys.end(), first);
-  return keys;
-}
 
 TEST(GaussianTest, LogProbabilityOfVectorNine) {
   EXPECT_NEAR(number(gaussian_logp(row({0.05f}), at::tensor({std::log(0.1f)}), row({0.1f}))), 1.258647, 1e-5);
