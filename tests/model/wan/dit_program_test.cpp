@@ -195,7 +195,7 @@ TEST_P(DitProgramTest, LossAndGradientsMatchTheTapeInF32) {
   for (const auto& [name, gradient] : want.gradients) {
     // a bias that all keys share acts through their norm alone: its gradient is a small difference of large sums
     const auto rounding = testing::relative_l2(gradient, exact.gradients.at(name));
-    EXPECT_LE(testing::relative_l2(got.gradients.at(name), gradient), std::max(2e-6, 2 * rounding)) << name;
+    EXPECT_LE(testing::relative_l2(got.gradients.at(name), gradient), std::max(4e-6, 2 * rounding)) << name;
   }
   for (const auto& levels : kLevels)
     expect_same_bits(run_tape(network, parameters, batch, levels, trained()), got, text_of(levels));
