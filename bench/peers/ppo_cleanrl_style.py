@@ -1,12 +1,13 @@
-"""PPO for continuous control as CleanRL publishes it, in one file of PyTorch, over EnvPool or over Gymnasium's vector API: the peer of ppo_bench.sh.
+"""PPO as CleanRL publishes it, in one file of PyTorch, over EnvPool or over Gymnasium's vector API: the peer of ppo_bench.sh, and one of loop_bench.sh.
 
-    ppo_cleanrl_style.py --envs envpool|gym-sync|gym-async --torch-threads 1 [--env-threads 2] [--hidden 64] [--compile] [--iterations 20] [--skip 2]
-                         [--seed 1]
+    ppo_cleanrl_style.py --envs envpool|gym-sync|gym-async --torch-threads 1 [--task HalfCheetah-v5] [--env-threads 2] [--num-envs 64] [--steps 32]
+                         [--minibatches 32] [--epochs 10] [--hidden 64] [--compile] [--iterations 20] [--skip 2] [--seed 1]
 
 Structure and numbers follow Huang et al. (2022), "The 37 implementation details of proximal policy optimization": separate 2xHIDDEN tanh networks with
 orthogonal initial values, a log standard deviation without state, Adam with eps 1e-5 and a rate falling to 0, clipped value loss, advantages
 normalised per minibatch, gradient norm 0.5, normalised and clipped observations and rewards, an episode's end cuts the return. Differs only where
-many environments ask for it: one running mean for all of them, in NumPy arrays. The program counts approximate KL and clip fraction, and logs
+many environments ask for it: one running mean for all of them, in NumPy arrays. Where actions are a choice among few (CartPole-v1), the network has
+logits in place of a mean, and observations and rewards stay as they are. The program counts approximate KL and clip fraction, and logs
 nothing. With --compile, policy calls and the loss of a minibatch go through torch.compile, and distributions do not validate their arguments, which
 a graph cannot hold; the program compiles in the first SKIP iterations.
 
@@ -38,20 +39,21 @@ class RunningMoments:
 
 
 class Environments:
-    """N environments in step, with normalised observations and rewards and clipped actions."""
+    """N environments in step. With actions in a range: clipped ones, and normalised observations and rewards."""
     task_options = {}  # of the task's constructor, in Gymnasium
 
     def __init__(self, args):
         if args.envs == "envpool":
             import envpool
             self.inner = envpool.make(args.task, env_type="gymnasium", num_envs=args.num_envs, num_threads=args.env_threads, seed=args.seed)
-            space, self.obs_shape = self.inner.action_space, self.inner.observation_space.shape
+            self.actions, self.obs_shape = self.inner.action_space, self.inner.observation_space.shape
         else:
             import gymnasium
             self.inner = gymnasium.make_vec(args.task, num_envs=args.num_envs, vectorization_mode=args.envs.removeprefix("gym-"),
                                             vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}, **self.task_options)
-            space, self.obs_shape = self.inner.single_action_space, self.inner.single_observation_space.shape
-        self.low, self.high, self.action_dtype, self.action_shape = space.low, space.high, space.dtype, space.shape
+            self.actions, self.obs_shape = self.inner.single_action_space, self.inner.single_observation_space.shape
+        self.choices = int(getattr(self.actions, "n", 0))  # 0: a range
+        self.action_shape = self.actions.shape
         self.obs_moments, self.return_moments = RunningMoments(self.obs_shape), RunningMoments(())
         self.discounted, self.totals = np.zeros(args.num_envs), np.zeros(args.num_envs)
         self.finished = collections.deque(maxlen=100)
@@ -62,17 +64,26 @@ class Environments:
         return self.normalised(obs)
 
     def normalised(self, obs):
+        if self.choices:
+            return torch.from_numpy(obs.astype(np.float32))
         self.obs_moments.add(obs)
         scaled = (obs - self.obs_moments.mean) / np.sqrt(self.obs_moments.var + 1e-8)
         return torch.from_numpy(np.clip(scaled, -10, 10).astype(np.float32))
 
-    def step(self, action):
-        obs, reward, terminated, truncated, _ = self.inner.step(np.clip(action, self.low, self.high).astype(self.action_dtype))
-        done = np.logical_or(terminated, truncated)
+    def scaled(self, reward, done):
+        if self.choices:
+            return reward
         self.discounted = self.discounted * GAMMA + reward
         self.return_moments.add(self.discounted)
-        scaled = np.clip(reward / np.sqrt(self.return_moments.var + 1e-8), -10, 10)
         self.discounted[done] = 0
+        return np.clip(reward / np.sqrt(self.return_moments.var + 1e-8), -10, 10)
+
+    def step(self, action):
+        if not self.choices:
+            action = np.clip(action, self.actions.low, self.actions.high)
+        obs, reward, terminated, truncated, _ = self.inner.step(action.astype(self.actions.dtype))
+        done = np.logical_or(terminated, truncated)
+        scaled = self.scaled(reward, done)
         self.totals += reward
         self.finished.extend(self.totals[done])
         self.totals[done] = 0
@@ -100,7 +111,20 @@ class ActorCritic(nn.Module):
         return action, policy.log_prob(action).sum(1), policy.entropy().sum(1), self.critic(obs).squeeze(1)
 
 
+class ChoosingActorCritic(ActorCritic):
+    def __init__(self, obs_size, choices, hidden):
+        super().__init__(obs_size, choices, hidden)
+        del self.log_std
+
+    def forward(self, obs, action=None):
+        policy = torch.distributions.Categorical(logits=self.actor(obs))
+        action = policy.sample() if action is None else action
+        return action, policy.log_prob(action), policy.entropy(), self.critic(obs).squeeze(1)
+
+
 def vector_network(envs, args):
+    if envs.choices:
+        return ChoosingActorCritic(int(np.prod(envs.obs_shape)), envs.choices, args.hidden)
     return ActorCritic(int(np.prod(envs.obs_shape)), int(np.prod(envs.action_shape)), args.hidden)
 
 

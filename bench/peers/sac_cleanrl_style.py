@@ -1,10 +1,11 @@
-"""SAC for continuous control as CleanRL publishes it, in one file of PyTorch over a Gymnasium environment: the peer of sac_bench.sh.
+"""SAC for continuous control as CleanRL publishes it, in one file of PyTorch over a Gymnasium environment: the peer of sac_bench.sh, and one of loop_bench.sh.
 
-    sac_cleanrl_style.py [--task HalfCheetah-v5] [--steps 100000] [--learning-starts 5000] [--torch-threads 1] [--seed 1] [--eval-episodes 10]
+    sac_cleanrl_style.py [--task HalfCheetah-v5] [--hidden 256] [--steps 100000] [--learning-starts 5000] [--torch-threads 1] [--seed 1]
+                         [--eval-episodes 10]
     sac_cleanrl_style.py --products [--seconds 3] [--torch-threads 1]
 
 Losses and cadence follow Haarnoja et al. (arXiv 1801.01290, and the learned temperature of 1812.05905): squashed Gaussian actor, two Q networks and
-their moving averages, 2x256 ReLU, Adam, batch 256, one update of critics, actor and temperature a step. Numbers are those of the recipe
+their moving averages, 2xHIDDEN ReLU, Adam, batch 256, one update of critics, actor and temperature a step. Numbers are those of the recipe
 rl_halfcheetah_sac. Rates of learning: actor 3e-4, critics and temperature 1e-3.
 
 Prints "updates seconds mean_return": from the first update to the last, environment steps included; the return is of EVAL_EPISODES further episodes
@@ -12,6 +13,7 @@ with the mean action. --products prints "updates seconds" of the bare matrix pro
 between them. --version prints what it runs on.
 """
 import argparse
+import functools
 import math
 import time
 
@@ -20,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-GAMMA, TAU, ACTOR_RATE, CRITIC_RATE, LOG_STD_MIN, LOG_STD_MAX, HIDDEN, BATCH = 0.99, 0.005, 3e-4, 1e-3, -5.0, 2.0, 256, 256
+GAMMA, TAU, ACTOR_RATE, CRITIC_RATE, LOG_STD_MIN, LOG_STD_MAX, BATCH = 0.99, 0.005, 3e-4, 1e-3, -5.0, 2.0, 256
 
 
 class Replay:
@@ -43,19 +45,19 @@ class Replay:
 
 
 class Q(nn.Module):
-    def __init__(self, obs_size, action_size):
+    def __init__(self, obs_size, action_size, hidden):
         super().__init__()
-        self.net = nn.Sequential(nn.Linear(obs_size + action_size, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
+        self.net = nn.Sequential(nn.Linear(obs_size + action_size, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
 
     def forward(self, obs, action):
         return self.net(torch.cat([obs, action], 1))
 
 
 class Actor(nn.Module):
-    def __init__(self, obs_size, space):
+    def __init__(self, obs_size, space, hidden):
         super().__init__()
-        self.body = nn.Sequential(nn.Linear(obs_size, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU())
-        self.mean, self.log_std = nn.Linear(HIDDEN, space.shape[0]), nn.Linear(HIDDEN, space.shape[0])
+        self.body = nn.Sequential(nn.Linear(obs_size, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
+        self.mean, self.log_std = nn.Linear(hidden, space.shape[0]), nn.Linear(hidden, space.shape[0])
         self.register_buffer("scale", torch.tensor((space.high - space.low) / 2, dtype=torch.float32))
         self.register_buffer("middle", torch.tensor((space.high + space.low) / 2, dtype=torch.float32))
 
@@ -79,10 +81,10 @@ class Actor(nn.Module):
 
 
 class Agent:
-    def __init__(self, obs_size, space):
-        self.actor = Actor(obs_size, space)
-        self.q = [Q(obs_size, space.shape[0]) for _ in range(2)]
-        self.target = [Q(obs_size, space.shape[0]) for _ in range(2)]
+    def __init__(self, obs_size, space, hidden):
+        self.actor = Actor(obs_size, space, hidden)
+        self.q = [Q(obs_size, space.shape[0], hidden) for _ in range(2)]
+        self.target = [Q(obs_size, space.shape[0], hidden) for _ in range(2)]
         for target, online in zip(self.target, self.q):
             target.load_state_dict(online.state_dict())
         self.log_alpha = torch.zeros(1, requires_grad=True)
@@ -139,7 +141,7 @@ def train(args):
     env = gymnasium.make(args.task)
     env.action_space.seed(args.seed)
     obs_size = env.observation_space.shape[0]
-    agent, replay = Agent(obs_size, env.action_space), Replay(args.steps, obs_size, env.action_space.shape[0])
+    agent, replay = Agent(obs_size, env.action_space, args.hidden), Replay(args.steps, obs_size, env.action_space.shape[0])
     obs, _ = env.reset(seed=args.seed)
     updates, begin = 0, None
     for step in range(args.steps):
@@ -161,9 +163,9 @@ def train(args):
     print(updates, f"{seconds:.6f} {evaluate(agent, args):.1f}", flush=True)
 
 
-def products_of(inputs, outputs, gradients_of_inputs, gradients_of_weights):
-    """Operands of a 2x256 network's products in one forward, and in one backward as far as it is wanted."""
-    widths, pairs = [inputs, HIDDEN, HIDDEN, outputs], []
+def products_of(hidden, inputs, outputs, gradients_of_inputs, gradients_of_weights):
+    """Operands of a 2xHIDDEN network's products in one forward, and in one backward as far as it is wanted."""
+    widths, pairs = [inputs, hidden, hidden, outputs], []
     for layer, (a, b) in enumerate(zip(widths, widths[1:])):
         x, w, dy = torch.randn(BATCH, a), torch.randn(a, b), torch.randn(BATCH, b)
         pairs.append((x, w))
@@ -177,13 +179,13 @@ def products_of(inputs, outputs, gradients_of_inputs, gradients_of_weights):
 def time_products(args):
     """HalfCheetah's sizes. Critics: both targets and the actor at the next state without gradients; both Q networks with those of their weights. Actor:
     its own forward and backward through both Q networks, whose weights need none."""
-    obs, action = 17, 6
-    pairs = products_of(obs, 2 * action, "none", False)
+    obs, action, products = 17, 6, functools.partial(products_of, args.hidden)
+    pairs = products(obs, 2 * action, "none", False)
     for _ in range(2):
-        pairs += products_of(obs + action, 1, "none", False) + products_of(obs + action, 1, "inner", True)
-    pairs += products_of(obs, 2 * action, "inner", True)
+        pairs += products(obs + action, 1, "none", False) + products(obs + action, 1, "inner", True)
+    pairs += products(obs, 2 * action, "inner", True)
     for _ in range(2):
-        pairs += products_of(obs + action, 1, "all", False)
+        pairs += products(obs + action, 1, "all", False)
     work = [(a, b, torch.empty(a.shape[0], b.shape[1])) for a, b in pairs]
     updates, begin = 0, None
     while True:
@@ -205,7 +207,7 @@ def main():
     parser.add_argument("--products", action="store_true")
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--version", action="store_true")
-    for name, value in {"steps": 100_000, "learning-starts": 5000, "seed": 1, "torch-threads": 1, "eval-episodes": 10}.items():
+    for name, value in {"hidden": 256, "steps": 100_000, "learning-starts": 5000, "seed": 1, "torch-threads": 1, "eval-episodes": 10}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     args = parser.parse_args()
     if args.steps <= args.learning_starts:

@@ -18,8 +18,8 @@ our_run() {
   "$troupe" run "$1" --resume never "${@:2}" ${words[@]+"${words[@]}"} >"$work/error" 2>&1 || { cat "$work/error" >&2; exit 1; }
 }
 
-# peer_result TITLE DESCRIPTION COMMAND OURS CONFIGURATION: prints table and versions and, where out names it, writes the result file; OURS says what
-# ours ran with, CONFIGURATION is the job's file
+# peer_result TITLE DESCRIPTION COMMAND OURS CONFIGURATION...: prints table and versions and, where out names it, writes the result file; OURS says what
+# ours ran with, CONFIGURATION is the job's file, or several
 peer_result() {
   printf '%s\n\n%s; ours: %s\n' "$table" "$versions" "$("$troupe" --version)"
   [ -n "$out" ] || return 0
@@ -30,7 +30,8 @@ peer_result() {
     commit_and_machine
     echo "- theirs: $versions, $("$python" --version)"
     echo "- ours: $(version_of "$troupe"), $4, g++ $(g++ -dumpfullversion), $(uname -sr)"
-    printf '\n## Configuration\n```yaml\n%s\n```\n' "$(cat "$5")"
+    printf '\n## Configuration\n'
+    for job in "${@:5}"; do printf '```yaml\n%s\n```\n' "$(cat "$job")"; done
   } >"$out"
   echo "written: $out"
 }
