@@ -26,6 +26,9 @@ constexpr std::array<MeasuredBlock, 4> kBlocks = {{{.tokens = 48, .width = 64, .
                                                    {.tokens = 420, .width = 256, .hidden = 1024, .heads = 4},
                                                    {.tokens = 1100, .width = 512, .hidden = 4096, .heads = 4}}};
 constexpr std::array<int, 4> kBlockRuns = {40, 30, 15, 8};
+/// A type whose products have less than this share of f32's rate is one that the processor has no instructions for:
+/// nobody trains with it by choice, and its largest block would take a minute.
+constexpr double kSlowShare = 0.5;
 /// Elements of what is passed over.
 constexpr std::array<std::int64_t, 3> kElements = {8'192, 400'000, 4'000'000};
 constexpr int kRuns = 10;
@@ -113,8 +116,11 @@ CoreRates measure_core_rates(int threads) {
   for (const auto dtype : kDtypes) {
     rates.products[dtype == at::kBFloat16 ? 1 : 0] = reference_rate(dtype);
     time_library(dtype, times);
-    for (std::size_t i = 0; i < kBlocks.size(); ++i) {
-      for (TimedOperation& one : time_block(kBlocks[i], dtype, kBlockRuns[i])) {
+    const double share = rates.products[dtype == at::kBFloat16 ? 1 : 0] / rates.products[0];
+    const bool is_slow = share < kSlowShare;
+    for (std::size_t i = 0; i < kBlocks.size() - (is_slow ? 1 : 0); ++i) {
+      const int runs = is_slow ? std::max(3, static_cast<int>(share * kBlockRuns[i])) : kBlockRuns[i];
+      for (TimedOperation& one : time_block(kBlocks[i], dtype, runs)) {
         if (one.work.size() == 1)
           times.add(one.work.front(), one.seconds);
         else if (!one.work.empty())
