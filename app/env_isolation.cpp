@@ -23,6 +23,12 @@ constexpr const char* kKey = "cluster.isolation.env";
 
 std::string percent_text(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.1 ? 1 : 0); }
 
+/// How much longer than `inlined` seconds `simulated` seconds are.
+std::string excess_text(double simulated, double inlined) {
+  return simulated < 2 * inlined ? percent_text(simulated / inlined - 1) + " more"
+                                 : fmt::format("{:.3g} times as long", simulated / inlined);
+}
+
 double lesser(std::int64_t a, std::int64_t b) { return static_cast<double>(std::max<std::int64_t>(1, std::min(a, b))); }
 
 /// By what a step was timed to take.
@@ -35,8 +41,7 @@ EnvIsolation choose_by_time(const EnvIsolationFacts& facts, const TimedEnvStep& 
   const std::string step =
       fmt::format("a step of a block takes {} (timed here on {})", step_time_text(inlined), timed.day);
   if (simulated >= (1 + kSmallShare) * inlined) {
-    return {"inline", fmt::format("{}, to which the hand-over to a process would add {}", step,
-                                  percent_text((simulated - inlined) / inlined))};
+    return {"inline", fmt::format("{}, and in a process {}, for the hand-over", step, excess_text(simulated, inlined))};
   }
   if (cores_of_each > 1) {
     return {"process", fmt::format("{}, and {} in simulators, which share it among {} cores; a crash costs a simulator",
@@ -50,12 +55,8 @@ EnvIsolation choose_by_time(const EnvIsolationFacts& facts, const TimedEnvStep& 
 std::string named_by(const ClusterConfig& cluster) {
   if (cluster.elastic.count("env") != 0) return "cluster.elastic.env";
   for (const auto& [key, rule] : cluster.component_placement) {
-    for (std::size_t begin = 0; begin < key.size();) {  // "env, rollout" places both
-      const std::size_t end = std::min(key.find(',', begin), key.size());
-      std::string role = key.substr(begin, end - begin);
-      std::erase(role, ' ');
+    for (const std::string& role : roles_of_key(key)) {
       if (role == RoleKind::env) return "cluster.component_placement." + key;
-      begin = end + 1;
     }
   }
   return {};
@@ -97,7 +98,7 @@ EnvIsolation choose_env_isolation(const EnvIsolationFacts& facts) {
   }
   if (!facts.is_made_here)
     return process(fmt::format("{} cannot be made here, but by simulators elsewhere", facts.env));
-  if (!facts.named_by.empty()) return process(facts.named_by + " speaks of simulators");
+  if (!facts.named_by.empty()) return process(facts.named_by + " asks for simulators");
   if (!facts.elsewhere.empty()) {
     return process(facts.elsewhere + ", and environments are stepped on other machines by simulators alone");
   }
@@ -107,10 +108,8 @@ EnvIsolation choose_env_isolation(const EnvIsolationFacts& facts) {
         "every rollout worker holds the world-action model, so that they are few; simulators step meanwhile");
   }
   if (!facts.is_built_in) {
-    return process(
-        fmt::format("{} is code of this program's own, and a crash costs a simulator; inline is faster where steps are "
-                    "short",
-                    facts.env));
+    return process(fmt::format(
+        "{} is not built in, and a crash costs a simulator; inline is faster where steps are short", facts.env));
   }
   if (facts.timed) return choose_by_time(facts, *facts.timed);
   return {"inline", facts.is_other_machine

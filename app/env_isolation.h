@@ -47,7 +47,7 @@ struct EnvIsolation {
 
 /// How environments are best stepped, `inline` or `process`; the first that holds:
 /// - process, where inline cannot work or is not what the job means: Python steps them, this machine cannot make them,
-///   the job speaks of simulators, or other machines take part;
+///   the job asks for simulators, or other machines take part;
 /// - a run that goes on stays as it began, be it `thread`;
 /// - process, where the policy is so large that rollout workers are few, or the environment's code is not Troupe's, so
 ///   that nothing is known of how it ends;

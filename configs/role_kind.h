@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/enum_names.h"
 
@@ -15,5 +18,19 @@ constexpr auto enum_names(RoleKind) {
 }
 /// Plans, messages and keys hold a role by its name.
 constexpr bool operator==(std::string_view name, RoleKind role) { return name == enum_name(role); }
+
+/// The names in a key of cluster.component_placement: "learner, decoder" places both. An empty name stays.
+inline std::vector<std::string> roles_of_key(std::string_view key) {
+  std::vector<std::string> roles;
+  for (std::size_t begin = 0; begin <= key.size();) {
+    const std::size_t end = std::min(key.find(',', begin), key.size());
+    std::string_view role = key.substr(begin, end - begin);
+    while (role.starts_with(' ')) role.remove_prefix(1);
+    while (role.ends_with(' ')) role.remove_suffix(1);
+    roles.emplace_back(role);
+    begin = end + 1;
+  }
+  return roles;
+}
 
 }  // namespace troupe::configs

@@ -26,19 +26,6 @@ std::string role_error(const std::string& name) {
   return fmt::format("'{}' is not a role; roles are {}", name, fmt::join(enum_names(RoleKind{}), ", "));
 }
 
-std::vector<std::string> split_roles(const std::string& key) {
-  std::vector<std::string> roles;
-  for (std::size_t begin = 0; begin <= key.size();) {
-    const std::size_t end = std::min(key.find(',', begin), key.size());
-    const std::size_t first = key.find_first_not_of(' ', begin);
-    std::string role = first >= end ? "" : key.substr(first, end - first);
-    while (!role.empty() && role.back() == ' ') role.pop_back();
-    roles.push_back(std::move(role));
-    begin = end + 1;
-  }
-  return roles;
-}
-
 /// A host name, or an address other than "every address"; IPv6 in brackets.
 bool is_host(const std::string& text) {
   const bool is_bracketed = text.size() > 2 && text.front() == '[' && text.back() == ']';
@@ -75,7 +62,7 @@ void validate_node_groups(const ClusterConfig& cluster, Rules& rules) {
 void validate_placement(const std::string& key, const PlacementConfig& placement, const ClusterConfig& cluster,
                         std::set<std::string>& placed, Rules& rules) {
   const std::string path = "cluster.component_placement." + key;
-  const std::vector<std::string> roles = split_roles(key);
+  const std::vector<std::string> roles = roles_of_key(key);
   for (const std::string& role : roles) {
     rules.require(is_role(role), path, role_error(role));
     rules.require(placed.insert(role).second, path, fmt::format("role '{}' is placed twice", role));

@@ -41,11 +41,7 @@ std::map<std::string, PlacementConfig> split_keys(const JobConfig& job, std::vec
   std::map<std::string, PlacementConfig> rules;
   const std::vector<std::string> known = planned_roles(job);
   for (const auto& [key, rule] : job.cluster.component_placement) {
-    for (std::size_t begin = 0; begin <= key.size();) {
-      const std::size_t end = std::min(key.find(',', begin), key.size());
-      std::string role = key.substr(begin, end - begin);
-      role.erase(std::remove(role.begin(), role.end(), ' '), role.end());
-      begin = end + 1;
+    for (const std::string& role : roles_of_key(key)) {
       if (is_absent_role(role, job)) continue;
       if (std::find(known.begin(), known.end(), role) == known.end()) {
         reasons.push_back(fmt::format("cluster.component_placement: unknown role '{}'; roles of a {} job: {}.{}", role,

@@ -35,7 +35,7 @@ TEST(EnvIsolationTest, WhatIsBuiltInAndNotTimedIsSteppedInline) {
 TEST(EnvIsolationTest, ShortStepsAreInlineAndLongOnesInProcesses) {
   EXPECT_THAT(chosen(timed(25e-6)),
               AllOf(HasSubstr("inline: a step of a block takes 200 us (timed here on 2027-01-15), "),
-                    HasSubstr("to which the hand-over to a process would add ")));
+                    HasSubstr("and in a process 3.5 times as long, for the hand-over")));
   EXPECT_THAT(chosen(timed(4e-3)),
               AllOf(HasSubstr("process: a step of a block takes 32 ms (timed here on 2027-01-15), "),
                     HasSubstr("of which the hand-over to a process is "), HasSubstr(" %; a crash costs a simulator")));
@@ -80,14 +80,14 @@ TEST(EnvIsolationTest, CodeThatIsNotTroupesStaysInProcesses) {
   EnvIsolationFacts facts = timed(1e-6);
   facts.is_built_in = false;
   EXPECT_EQ(chosen(facts),
-            "process: CartPole-v1 is code of this program's own, and a crash costs a simulator; inline is faster where "
-            "steps are short");
+            "process: CartPole-v1 is not built in, and a crash costs a simulator; inline is faster where steps are "
+            "short");
 }
 
-TEST(EnvIsolationTest, AJobThatSpeaksOfSimulatorsHasThem) {
+TEST(EnvIsolationTest, AJobThatAsksForSimulatorsHasThem) {
   EnvIsolationFacts facts = cart_poles();
   facts.named_by = "cluster.elastic.env";
-  EXPECT_EQ(chosen(facts), "process: cluster.elastic.env speaks of simulators");
+  EXPECT_EQ(chosen(facts), "process: cluster.elastic.env asks for simulators");
   facts = cart_poles();
   facts.elsewhere = "cluster.num_nodes is 2";
   EXPECT_EQ(chosen(facts),
@@ -150,9 +150,9 @@ TEST_F(SettledIsolationTest, ATimeOfThisMachineDecidesHere) {
 }
 
 TEST_F(SettledIsolationTest, TheKeyThatSpeaksOfSimulatorsIsNamed) {
-  EXPECT_EQ(settled({"cluster.elastic.env={max: 4}"}), "process: cluster.elastic.env speaks of simulators");
+  EXPECT_EQ(settled({"cluster.elastic.env={max: 4}"}), "process: cluster.elastic.env asks for simulators");
   EXPECT_EQ(settled({"cluster.component_placement={\"rollout, env\": \"0\"}"}),
-            "process: cluster.component_placement.rollout, env speaks of simulators");
+            "process: cluster.component_placement.rollout, env asks for simulators");
   EXPECT_THAT(settled({"cluster.num_nodes=2"}), HasSubstr("process: cluster.num_nodes is 2, "));
   EXPECT_THAT(settled({}, {.listens = true}), HasSubstr("process: other machines may join (--listen), "));
 }

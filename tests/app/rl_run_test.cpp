@@ -199,7 +199,7 @@ TEST_F(RlRunTest, AJobThatLeavesItOpenSaysWhoStepsAndWhy) {
   EXPECT_THAT(plan({}), AllOf(HasSubstr("  environments  " + built_in + " (cluster.isolation.env)\n"),
                               HasSubstr("steps its environments itself"), Not(HasSubstr("env -> rollout"))));
   EXPECT_THAT(plan({"cluster.elastic.env={max: 4}"}),
-              AllOf(HasSubstr("  environments  process: cluster.elastic.env speaks of simulators"),
+              AllOf(HasSubstr("  environments  process: cluster.elastic.env asks for simulators"),
                     HasSubstr("env -> rollout")));
   EXPECT_THAT(plan({"cluster.isolation.env=inline"}), Not(HasSubstr("  environments  ")));
   words[0] = "run";

@@ -68,7 +68,7 @@ TEST_F(StepTimesTest, AnotherEnvironmentProfileOrPolicyIsNotTimed) {
 TEST_F(StepTimesTest, AStepOfAnEnvironmentIsKeptByProfileAndOptionsWhateverThePolicy) {
   EXPECT_FALSE(kept_env_step_time(job_));
   keep_env_step_time(job_, std::nullopt, base::FakeClock(1.8e9));
-  EXPECT_FALSE(kept_env_step_time(job_)) << "nobody said what a step took";
+  EXPECT_FALSE(kept_env_step_time(job_)) << "no run has said what a step takes";
   keep_step_time(job_, 0.004, base::FakeClock(1.8e9));
   keep_env_step_time(job_, 3e-5, base::FakeClock(1.8e9));
   job_.policy.kind = PolicyKind::flow;
