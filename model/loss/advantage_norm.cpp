@@ -7,6 +7,13 @@
 
 namespace troupe::model {
 
+void AdvantageMoments::add(double x) {
+  if (!std::isfinite(x)) return;
+  count += 1;
+  sum += x;
+  sum_of_squares += x * x;
+}
+
 double AdvantageMoments::unbiased_variance() const {
   if (count < 2) return 0;
   return std::max(0.0, (sum_of_squares - sum * sum / count) / (count - 1));

@@ -13,6 +13,8 @@ namespace troupe::model {
 struct AdvantageMoments {
   double count = 0, sum = 0, sum_of_squares = 0;
 
+  /// One more entry; a number that is not finite is left out, as the loss drops its row.
+  void add(double x);
   double mean() const { return count > 0 ? sum / count : 0; }
   /// Divided by count - 1; 0 below two entries.
   double unbiased_variance() const;

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -57,18 +56,13 @@ MinibatchRows::Counted MinibatchRows::count(std::span<const std::int64_t> sequen
   const bool* const valid = valid_cells_.const_data_ptr<bool>();
   const float* const advantages = advantage_.const_data_ptr<float>();
   Counted counted{.cells = static_cast<std::int64_t>(sequences.size()) * steps_ * width};
-  AdvantageMoments& moments = counted.advantages;
   for (std::int64_t t = 0; t < steps_; ++t) {
     for (const std::int64_t sequence : sequences) {
       const std::int64_t first = (t * num_sequences_ + sequence) * width;
       for (std::int64_t cell = first; cell < first + width; ++cell) {
         if (!valid[cell]) continue;
         ++counted.valid;
-        const auto x = static_cast<double>(advantages[cell]);
-        if (!std::isfinite(x)) continue;  // the loss counts and drops its row
-        moments.count += 1;
-        moments.sum += x;
-        moments.sum_of_squares += x * x;
+        counted.advantages.add(static_cast<double>(advantages[cell]));
       }
     }
   }

@@ -61,8 +61,6 @@ class OnPolicyTrainer final : public RlTrainer {
   /// One pass over the rows, or over whole sequences of them where the policy has a memory, in a permutation keyed by
   /// (job.seed, step, update epoch, rank); rows that fill no minibatch are left out.
   Result<void> pass(std::int64_t step, std::int64_t epoch, MinibatchRows& rows, Progress& progress);
-  /// What counts of a minibatch whose share of this rank are these sequences, over all ranks.
-  Result<MinibatchRows::Counted> count(const MinibatchRows& rows, std::span<const std::int64_t> sequences) const;
   /// One update from these sequences, with advantages normalised where that is per minibatch; during
   /// critic_warmup_steps of the critic alone.
   Result<void> train_minibatch(std::int64_t step, MinibatchRows& rows, std::span<const std::int64_t> sequences,

@@ -46,10 +46,16 @@ void add_same(std::map<std::string, double>& sums, const std::map<std::string, d
   }
 }
 
-Result<AdvantageMoments> over_ranks(AdvantageMoments mine, Collective& group) {
-  double sums[] = {mine.count, mine.sum, mine.sum_of_squares};
+/// The sums of all ranks.
+Result<MinibatchRows::Counted> over_ranks(const MinibatchRows::Counted& mine, Collective& group) {
+  if (group.world() == 1) return mine;
+  const AdvantageMoments& moments = mine.advantages;
+  double sums[] = {static_cast<double>(mine.valid), static_cast<double>(mine.cells), moments.count, moments.sum,
+                   moments.sum_of_squares};
   TROUPE_TRY(group.all_reduce_sum(sums));
-  return AdvantageMoments{.count = sums[0], .sum = sums[1], .sum_of_squares = sums[2]};
+  return MinibatchRows::Counted{.valid = static_cast<std::int64_t>(sums[0]),
+                                .cells = static_cast<std::int64_t>(sums[1]),
+                                .advantages = {.count = sums[2], .sum = sums[3], .sum_of_squares = sums[4]}};
 }
 
 }  // namespace
@@ -59,11 +65,11 @@ Result<void> OnPolicyTrainer::normalise_advantages(RolloutRows& rows) const {
   // Group-relative advantages are normalised by their groups.
   if (over == "none" || over == "minibatch" || setup_.config.algorithm.traits().compares_groups()) return {};
   at::Tensor& advantage = rows.rows.at(rl_keys::kAdvantage);
-  AdvantageMoments moments = advantage_moments(advantage, rows.valid_cells);
+  MinibatchRows::Counted counted{.advantages = advantage_moments(advantage, rows.valid_cells)};
   if (over == "global") {
-    TROUPE_ASSIGN(moments, over_ranks(moments, *session_.group));
+    TROUPE_ASSIGN(counted, over_ranks(counted, *session_.group));
   }
-  advantage = normalise(advantage, moments);
+  advantage = normalise(advantage, counted.advantages);
   return {};
 }
 
@@ -120,27 +126,13 @@ Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, Miniba
   return {};
 }
 
-Result<MinibatchRows::Counted> OnPolicyTrainer::count(const MinibatchRows& rows,
-                                                      std::span<const std::int64_t> sequences) const {
-  MinibatchRows::Counted counted = rows.count(sequences);
-  if (session_.plan.world == 1) return counted;
-  AdvantageMoments& moments = counted.advantages;
-  double sums[] = {static_cast<double>(counted.valid), static_cast<double>(counted.cells), moments.count, moments.sum,
-                   moments.sum_of_squares};
-  TROUPE_TRY(session_.group->all_reduce_sum(sums));
-  counted.valid = static_cast<std::int64_t>(sums[0]);
-  counted.cells = static_cast<std::int64_t>(sums[1]);
-  moments = {.count = sums[2], .sum = sums[3], .sum_of_squares = sums[4]};
-  return counted;
-}
-
 Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, MinibatchRows& rows,
                                               std::span<const std::int64_t> sequences, Progress& progress) {
   const JobConfig& job = setup_.config;
   const auto per_part = static_cast<std::size_t>(rows.part_rows() / rows.steps());
   const std::size_t micros = sequences.size() / per_part;
   const auto parts = static_cast<double>(micros) * static_cast<double>(session_.plan.world);
-  TROUPE_ASSIGN(const MinibatchRows::Counted counted, count(rows, sequences));
+  TROUPE_ASSIGN(const MinibatchRows::Counted counted, over_ranks(rows.count(sequences), *session_.group));
   const auto scale = [&](std::int64_t cells) {
     return static_cast<float>(parts / static_cast<double>(std::max<std::int64_t>(1, cells)));
   };
