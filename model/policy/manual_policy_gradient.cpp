@@ -14,20 +14,19 @@ namespace {
 
 at::Tensor plain_rows(const at::Tensor& x) { return x.to(at::kFloat).contiguous(); }
 
-/// Numbers of a layer's weights from which four threads or more have work in it; below, the actor is one thread's work
-/// and the critic another's.
-constexpr std::int64_t kSharedWeights = 1 << 16;
+/// Multiply-adds of the largest layer from which four threads or more are better busy in each layer.
+constexpr std::int64_t kSharedLayer = 1 << 22;
 
 bool shares_layers(const MlpPass& pass) {
-  return kernels::num_threads() >= 4 && pass.rows() * pass.largest_layer() >= 64 * kSharedWeights;
+  return kernels::num_threads() >= 4 && pass.rows() * pass.largest_layer() >= kSharedLayer;
 }
 
 }  // namespace
 
-/// Calls of_actor() and, where there is a critic, of_critic(), at the same time where threads allow it.
+/// Calls of_actor() and, where there is a critic, of_critic(): at the same time where a thread stands by for it.
 template <class Actor, class Critic>
 void ManualPolicyGradient::both(const Workspace& work, const Actor& of_actor, const Critic& of_critic) {
-  const int threads = work.critic == nullptr || shares_layers(work.actor) ? 1 : std::min(2, kernels::num_threads());
+  const int threads = kernels::has_team() && !shares_layers(work.actor) ? kernels::num_threads() : 1;
   kernels::each_part(work.critic == nullptr ? 1 : 2, threads, [&](std::int64_t part) {
     const at::NoGradGuard no_grad;
     part == 0 ? of_actor() : of_critic();

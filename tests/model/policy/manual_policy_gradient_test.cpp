@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "kernels/threads.h"
 #include "tests/model/policy/policy_fixture.h"
 
 namespace troupe::model {
@@ -250,6 +251,29 @@ TEST(ExplicitPolicyGradientRowsTest, ThreadsDoNotShareTheirMemory) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(together, alone);
+}
+
+TEST(ExplicitPolicyGradientRowsTest, AnyNumberOfThreadsGivesTheSameBits) {
+  auto job = testing::continuous_case();
+  // with the wide one, threads share each layer where there are four or more
+  for (const std::int64_t width : {16, 256}) {
+    job.policy.hidden = {width, width};
+    const auto net = testing::make_net(job);
+    const auto params = testing::start_parameters(net->units(), 5, 0.05);
+    const auto batch = testing::draw_minibatch(*net, params, job.shape, 128, 9);
+    const auto wanted = testing::empty_gradients(net->units());
+    const double loss = net->objective("policy")->manual_backward()->run(params, batch, 1.0, wanted).loss;
+    for (const int threads : {1, 2, 3, 7}) {
+      const auto gradients = testing::empty_gradients(net->units());
+      kernels::with_own_team(threads, [&] {
+        EXPECT_EQ(net->objective("policy")->manual_backward()->run(params, batch, 1.0, gradients).loss, loss);
+      });
+      for (std::size_t unit = 0; unit < wanted.size(); ++unit) {
+        for (const auto& [name, gradient] : wanted[unit].tensors())
+          EXPECT_TRUE(gradients[unit][name].equal(gradient)) << name << ", " << threads << " threads";
+      }
+    }
+  }
 }
 
 TEST(ExplicitPolicyGradientRowsTest, AMinibatchCutFromLargerTensorsIsTheSame) {
