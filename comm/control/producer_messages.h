@@ -27,11 +27,10 @@ struct ProducerTimes {
   /// Of busy_seconds, of a rollout worker's thread: in the policy; writing observations and transitions into items;
   /// asleep until an answer of a simulator, or a further block for the policy, comes. What is left is bookkeeping.
   double policy_seconds = 0, record_seconds = 0, await_seconds = 0;
-  /// Of whoever steps environments, a simulator or a rollout worker that steps its own: control steps of one
-  /// environment each, and the seconds that stepping threads spent in them, summed over the threads
-  /// (EnvBlock::Counters). Resets that are asked for, and with them the making of environments, are in neither; those
-  /// inside a step are in the seconds. env_step_seconds / env_steps is what a control step takes one thread, however
-  /// many share a block.
+  /// Control steps of one environment each, and the seconds that stepping threads spent in them, summed over the
+  /// threads (EnvBlock::Counters); of a simulator, or a rollout worker that steps its environments itself. Resets that
+  /// are asked for, and with them the making of environments, are in neither; those inside a step are in the seconds.
+  /// env_step_seconds / env_steps is what a control step takes one thread, however many share a block.
   std::int64_t env_steps = 0;
   double env_step_seconds = 0;
   /// Sums of everything but the actor.

@@ -26,8 +26,8 @@ constexpr std::array<MeasuredBlock, 4> kBlocks = {{{.tokens = 48, .width = 64, .
                                                    {.tokens = 420, .width = 256, .hidden = 1024, .heads = 4},
                                                    {.tokens = 1100, .width = 512, .hidden = 4096, .heads = 4}}};
 constexpr std::array<int, 4> kBlockRuns = {40, 30, 15, 8};
-/// A type whose products have less than this share of f32's rate is one that the processor has no instructions for:
-/// nobody trains with it by choice, and its largest block would take a minute.
+/// The processor has no instructions for a type whose products have less than this share of f32's rate. The largest
+/// block would take a minute in it, and precision.products auto does not choose it.
 constexpr double kSlowShare = 0.5;
 /// Elements of what is passed over.
 constexpr std::array<std::int64_t, 3> kElements = {8'192, 400'000, 4'000'000};

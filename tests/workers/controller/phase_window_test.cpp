@@ -87,7 +87,7 @@ TEST(PhaseWindowTest, AWindowHasTheStepsUpToAReportOfRolloutWorkers) {
   PhaseWindow window;
   EXPECT_FALSE(window.end_step(step_metrics()));
   window.add("rollout", rollout_times(false));
-  EXPECT_FALSE(window.end_step(step_metrics())) << "nobody has told of simulation";
+  EXPECT_FALSE(window.end_step(step_metrics())) << "no report of simulation yet";
   window.add("env", simulator_times(2));
   Metrics last = step_metrics();
   last["time/actor_training"] = 0;

@@ -29,7 +29,7 @@ TEST(PhaseSharesTest, TheLongestPhaseOfTheSideThatWaitsLessSetsThePace) {
                         // one after the other
                         {{0.3, 0.1, 0.0, 0.0, 0.6}, {0.0, 0.6, 0.0, 0.0, 0.4}, BottleneckPhase::update},
                         {{0.3, 0.2, 0.0, 0.1, 0.4}, {0.0, 0.4, 0.0, 0.0, 0.6}, BottleneckPhase::simulation},
-                        // nobody waits, and equal phases
+                        // neither side waits, and phases are equal
                         {{0.5, 0.5, 0.0, 0.0, 0.0}, {0.0, 1.0, 0.0, 0.0, 0.0}, BottleneckPhase::update},
                         {{0.4, 0.4, 0.0, 0.2, 0.0}, {0.0, 0.9, 0.0, 0.0, 0.1}, BottleneckPhase::simulation}};
   for (const Case& c : cases) {

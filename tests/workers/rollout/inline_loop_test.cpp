@@ -81,7 +81,6 @@ TEST(InlineLoopTest, WhoeverStepsSaysHowManyStepsAndWhatTheyTook) {
     const ProducerTimes told = job.wait_for_steps(steps);
     EXPECT_EQ(told.env_steps, steps) << "two rounds of four blocks of two rows; " << threads << " threads";
     EXPECT_GT(told.env_step_seconds, 0);
-    EXPECT_LT(told.env_step_seconds, 60);
   }
 }
 
