@@ -102,11 +102,12 @@ TEST_F(StuckBlockTest, ABlockThatHangsIsReportedOnceWithItsSimulator) {
 
 TEST_F(SlowBlockTest, ABlockWhoseEnvironmentsAreBeingMadeIsSlowNotStuck) {
   constexpr int kTold = 200;
-  std::atomic<int> asked{0};  // every 10 ms: together they take longer than a step may
-  job.is_making = [&] { return ++asked < kTold; };
+  // every 10 ms: together they take longer than a step may; still asked while the job ends
+  const auto asked = std::make_shared<std::atomic<int>>(0);
+  job.is_making = [asked] { return ++*asked < kTold; };
   begin();
   ASSERT_TRUE(job.wait_for_stuck());
-  EXPECT_GE(asked, kTold);
+  EXPECT_GE(*asked, kTold);
 }
 
 }  // namespace
