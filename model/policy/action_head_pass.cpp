@@ -19,6 +19,7 @@ ActionHeadPass::ActionHeadPass(const ActionHead& head, std::int64_t rows) : head
   saved_.resize(static_cast<std::size_t>(rows * head.outputs()));
   if (head.kind() == ActionHead::Kind::categorical) {
     chosen_.resize(static_cast<std::size_t>(rows * head.chunk()));
+    probability_.resize(saved_.size());
   } else {
     inverse_std_.resize(static_cast<std::size_t>(head.outputs()));
     d_log_std_.resize(inverse_std_.size());
@@ -94,8 +95,12 @@ void ActionHeadPass::forward_categorical(const float* logits, const float* actio
     float* out = saved_.data() + cell * choices;
     log_softmax_choices(logits + cell * choices, mask == nullptr ? nullptr : mask + cell * choices,
                         std::span(out, choices));
+    float* probability = probability_.data() + cell * choices;
     float disorder = 0;
-    for (std::size_t c = 0; c < choices; ++c) disorder -= std::exp(out[c]) * out[c];
+    for (std::size_t c = 0; c < choices; ++c) {
+      probability[c] = std::exp(out[c]);
+      disorder -= probability[c] * out[c];
+    }
     chosen_[cell] = static_cast<std::int64_t>(action[cell]);
     TORCH_CHECK(chosen_[cell] >= 0 && chosen_[cell] < head_.choices(), "action ", action[cell], " is none of ", choices,
                 " choices");
@@ -112,9 +117,10 @@ void ActionHeadPass::backward_categorical(const float* d_logp, const float* d_en
   float* d_logits = d_outputs_.data_ptr<float>();
   for (std::size_t cell = 0; cell < chosen_.size(); ++cell) {
     const float* log_probs = saved_.data() + cell * choices;
+    const float* probability = probability_.data() + cell * choices;
     float* out = d_logits + cell * choices;
     for (std::size_t c = 0; c < choices; ++c) {
-      out[c] = -std::exp(log_probs[c]) * (d_logp[cell] + d_entropy[cell] * (log_probs[c] + entropy[cell]));
+      out[c] = -probability[c] * (d_logp[cell] + d_entropy[cell] * (log_probs[c] + entropy[cell]));
     }
     out[chosen_[cell]] += d_logp[cell];
   }

@@ -42,6 +42,8 @@ class ActionHeadPass {
   at::Tensor logp_, entropy_, d_outputs_;
   /// gaussian: (action - mean) / std; categorical: log-probabilities of all choices
   std::vector<float> saved_;
+  /// categorical: their exponentials
+  std::vector<float> probability_;
   /// gaussian: [K*A], exp(-log_std)
   std::vector<float> inverse_std_;
   /// categorical: [rows,K], the actions as indices

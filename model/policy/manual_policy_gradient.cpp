@@ -3,34 +3,24 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
+#include <utility>
 
-#include "kernels/threads.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/actor_critic.h"
+#include "model/policy/side_by_side.h"
 
 namespace troupe::model {
 namespace {
 
 at::Tensor plain_rows(const at::Tensor& x) { return x.to(at::kFloat).contiguous(); }
 
-/// Multiply-adds of the largest layer from which four threads or more are better busy in each layer.
-constexpr std::int64_t kSharedLayer = 1 << 22;
-
-bool shares_layers(const MlpPass& pass) {
-  return kernels::num_threads() >= 4 && pass.rows() * pass.largest_layer() >= kSharedLayer;
-}
-
 }  // namespace
 
-/// Calls of_actor() and, where there is a critic, of_critic(): at the same time where a thread stands by for it.
+/// of_actor(), and of_critic() where there is a critic, side by side.
 template <class Actor, class Critic>
 void ManualPolicyGradient::both(const Workspace& work, const Actor& of_actor, const Critic& of_critic) {
-  const int threads = kernels::has_team() && !shares_layers(work.actor) ? kernels::num_threads() : 1;
-  kernels::each_part(work.critic == nullptr ? 1 : 2, threads, [&](std::int64_t part) {
-    const at::NoGradGuard no_grad;
-    part == 0 ? of_actor() : of_critic();
-  });
+  side_by_side(work.critic == nullptr ? 1 : 2, work.actor,
+               [&](std::int64_t part) { part == 0 ? of_actor() : of_critic(); });
 }
 
 ManualPolicyGradient::Workspace::Workspace(const ActorCritic& model, const PolicyGradientOptions& options,
@@ -56,28 +46,31 @@ MicroResult ManualPolicyGradient::run(const std::vector<ParamView>& params, cons
   const auto critic_state = work->critic ? plain_rows(model_->critic()->state(batch)) : at::Tensor();
   const auto mask = model_->mask(batch);
   auto inputs = policy_gradient_inputs(batch);
+  if (options_.kl_beta == 0) inputs.reference_logp = at::Tensor();
+  work->loss.begin(std::move(inputs), weight);
+
+  const auto& d = work->loss.gradients();
+  const auto actor_backward = [&] {
+    if (gradients[0].tensors().empty()) return;
+    work->actor.backward(params[0], state, work->head.backward(d.logp, d.entropy, gradients[0]), &gradients[0]);
+  };
+  const auto critic_backward = [&] {
+    if (!gradients[1].tensors().empty()) work->critic->backward(params[1], critic_state, d.value, &gradients[1]);
+  };
+  // neither waits for the other
   both(
       *work,
       [&] {
         work->head.forward(params[0], work->actor.forward(params[0], state), plain_rows(batch.at(rl_keys::kAction)),
                            mask.defined() ? plain_rows(mask) : mask);
-      },
-      [&] { inputs.value = work->critic->forward(params[1], critic_state); });
-  inputs.logp = work->head.logp();
-  inputs.entropy = work->head.entropy();
-  if (options_.kl_beta == 0) inputs.reference_logp = at::Tensor();
-  auto result = work->loss.run(inputs, weight);
-
-  const auto& d = work->loss.gradients();
-  both(
-      *work,
-      [&] {
-        if (gradients[0].tensors().empty()) return;
-        work->actor.backward(params[0], state, work->head.backward(d.logp, d.entropy, gradients[0]), &gradients[0]);
+        if (work->loss.actor(work->head.logp(), work->head.entropy())) actor_backward();
       },
       [&] {
-        if (!gradients[1].tensors().empty()) work->critic->backward(params[1], critic_state, d.value, &gradients[1]);
+        if (work->loss.critic(work->critic->forward(params[1], critic_state))) critic_backward();
       });
+  if (auto result = work->loss.result()) return std::move(*result);
+  auto result = work->loss.by_autograd();
+  both(*work, actor_backward, critic_backward);
   return result;
 }
 

@@ -4,27 +4,45 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "model/policy/ppo_gradient.h"
+#include <utility>
 
 namespace troupe::model {
 PolicyLossGradient::PolicyLossGradient(const PolicyGradientOptions& options, std::int64_t rows, std::int64_t logp_width,
                                        std::int64_t value_width)
-    : options_(options) {
+    : options_(options), ppo_(options) {
   gradients_.logp = at::empty({rows, logp_width}, at::kFloat);
   gradients_.entropy = at::empty({rows, logp_width}, at::kFloat);
   if (value_width > 0) gradients_.value = at::empty({rows, value_width}, at::kFloat);
 }
 
-MicroResult PolicyLossGradient::run(const PolicyGradientInputs& inputs, double weight) {
-  auto in = inputs;
-  make_contiguous(in);
-  if (!has_ppo_gradient(in, options_)) return run_by_autograd(in, weight);
-  return ppo_gradient(in, options_, weight, {gradients_.logp, gradients_.entropy, gradients_.value});
+void PolicyLossGradient::begin(PolicyGradientInputs inputs, double weight) {
+  make_contiguous(inputs);
+  inputs_ = std::move(inputs);
+  inputs_.logp = inputs_.entropy = inputs_.value = at::Tensor();
+  weight_ = weight;
+  is_ppo_ = ppo_.begin(inputs_, weight);
+  has_actor_ = has_critic_ = false;
 }
 
-MicroResult PolicyLossGradient::run_by_autograd(const PolicyGradientInputs& inputs, double weight) {
+bool PolicyLossGradient::actor(const at::Tensor& logp, const at::Tensor& entropy) {
+  inputs_.logp = logp;
+  inputs_.entropy = entropy;
+  return has_actor_ = is_ppo_ && ppo_.actor(logp, entropy, gradients_.logp, gradients_.entropy);
+}
+
+bool PolicyLossGradient::critic(const at::Tensor& value) {
+  inputs_.value = value;
+  return has_critic_ = is_ppo_ && ppo_.critic(value, gradients_.value);
+}
+
+std::optional<MicroResult> PolicyLossGradient::result() const {
+  const bool is_whole = has_actor_ && (has_critic_ || !inputs_.value.defined());
+  return is_whole ? std::optional(ppo_.result()) : std::nullopt;
+}
+
+MicroResult PolicyLossGradient::by_autograd() {
   const at::AutoGradMode recording(true);
-  auto in = inputs;
+  auto in = inputs_;
   std::vector<at::Tensor> leaves, targets;
   const auto make_leaf = [&](at::Tensor& x, const at::Tensor& target) {
     if (!x.defined()) return;
@@ -38,7 +56,7 @@ MicroResult PolicyLossGradient::run_by_autograd(const PolicyGradientInputs& inpu
   make_leaf(in.value, gradients_.value);
   const auto loss = policy_gradient_loss(in, options_);
   const auto found =
-      torch::autograd::grad({loss.loss}, leaves, {at::full({}, weight, loss.loss.options())}, /*retain_graph=*/false,
+      torch::autograd::grad({loss.loss}, leaves, {at::full({}, weight_, loss.loss.options())}, /*retain_graph=*/false,
                             /*create_graph=*/false, /*allow_unused=*/true);
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < leaves.size(); ++i) {

@@ -3,21 +3,23 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <map>
-#include <string>
+#include <optional>
 
 #include "model/loss/policy_gradient_loss.h"
+#include "model/policy/ppo_gradient.h"
 #include "model/shard/unit_tape.h"
 
 namespace troupe::model {
 
 /// policy_gradient_loss together with its gradient with respect to log-probabilities, entropies and values. PPO's
-/// clipped loss of a CPU micro-batch, which is the usual one, has a manual backward (ppo_gradient); any other
-/// (decoupled, V-trace, with a divergence from a reference, parity, rows that are not finite) is differentiated by
-/// autograd over these three small tensors. Same numbers up to rounding. Not thread-safe.
+/// clipped loss of a CPU micro-batch, which is the usual one, has a manual backward (PpoGradient); any other (decoupled,
+/// V-trace, with a divergence from a reference, parity, rows that are not finite) is differentiated by autograd over
+/// these three small tensors. Same numbers up to rounding. Two threads may call actor() and critic(); otherwise not
+/// thread-safe.
 class PolicyLossGradient {
  public:
-  /// Tensors that backward() of the networks starts from: d(weight * loss). f32, contiguous, valid until the next run.
+  /// Tensors that backward() of the networks starts from: d(weight * loss). f32, contiguous, valid until the next
+  /// begin().
   struct Gradients {
     /// [N,L], of the log-probabilities
     at::Tensor logp;
@@ -30,15 +32,27 @@ class PolicyLossGradient {
   PolicyLossGradient(const PolicyGradientOptions& options, std::int64_t rows, std::int64_t logp_width,
                      std::int64_t value_width);
 
-  /// Of inputs that carry no graph: logp and entropy [rows,L], value [rows,V] if there is a critic.
-  MicroResult run(const PolicyGradientInputs& inputs, double weight);
+  /// Begins a micro-batch of stored numbers: logp, entropy and value of `inputs` are not read.
+  void begin(PolicyGradientInputs inputs, double weight);
+  /// Of log-probabilities and entropies [rows,L] that carry no graph. Whether their gradients are written; if not,
+  /// by_autograd() writes them.
+  bool actor(const at::Tensor& logp, const at::Tensor& entropy);
+  /// Likewise of values [rows,V].
+  bool critic(const at::Tensor& value);
+  /// Where actor() and critic() wrote all gradients: loss and metrics.
+  std::optional<MicroResult> result() const;
+  /// Otherwise: writes all gradients, of what actor() and critic() were given.
+  MicroResult by_autograd();
+
   const Gradients& gradients() const noexcept { return gradients_; }
 
  private:
-  MicroResult run_by_autograd(const PolicyGradientInputs& inputs, double weight);
-
   const PolicyGradientOptions options_;
   Gradients gradients_;
+  PpoGradient ppo_;
+  PolicyGradientInputs inputs_;
+  double weight_ = 1;
+  bool is_ppo_ = false, has_actor_ = false, has_critic_ = false;
 };
 
 }  // namespace troupe::model

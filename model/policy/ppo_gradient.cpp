@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace troupe::model {
@@ -31,11 +32,17 @@ struct Cells {
   const bool* executed = nullptr;
 };
 
-Cells count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o) {
-  Cells cells{in.logp.size(0), o.reward_per_action ? o.chunk : 1, o.chunk, {}, {}, {}};
+/// Writes `cells` anew, in the memory that it has.
+void count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o, Cells& cells) {
+  cells.rows = in.old_logp.size(0);
+  cells.count = o.reward_per_action ? o.chunk : 1;
+  cells.chunk = o.chunk;
+  cells.executed = nullptr;
   const auto total = static_cast<std::size_t>(cells.rows * cells.count);
-  std::vector<bool> is_valid(total, true);
   cells.actions.assign(total, o.chunk / cells.count);
+  // of a cell: any of its actions was executed
+  cells.metric.assign(total, 1.0f);
+  auto valid = static_cast<std::int64_t>(total);
   if (in.mask.defined()) {
     const std::int64_t width = in.mask.size(1);
     TORCH_CHECK(in.mask.dim() == 2 && in.mask.size(0) == cells.rows && (width == o.chunk || width == cells.count),
@@ -46,17 +53,18 @@ Cells count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o
     const std::int64_t per_cell = width / cells.count;
     for (std::size_t c = 0; c < total; ++c, mask += per_cell) {
       const auto counted = std::count(mask, mask + per_cell, true);
-      is_valid[c] = counted > 0;
+      if (counted == 0) cells.metric[c] = 0, --valid;
       if (has_actions) cells.actions[c] = counted;
     }
   }
-  const auto valid = std::count(is_valid.begin(), is_valid.end(), true);
   const double mean = 1.0 / static_cast<double>(std::max<std::int64_t>(1, valid));
   const float metric = static_cast<float>(scalar_or(in.scale, 0, mean));
-  cells.metric.resize(total);
-  for (std::size_t c = 0; c < total; ++c) cells.metric[c] = is_valid[c] ? metric : 0.0f;
   cells.loss = cells.metric;
-  if (o.aggregation == Aggregation::mean) return cells;
+  for (float& weight : cells.metric) weight *= metric;
+  if (o.aggregation == Aggregation::mean) {
+    cells.loss = cells.metric;
+    return;
+  }
   TORCH_CHECK(in.valid_steps.defined() && o.max_episode_steps > 0,
               "aggregation trajectory needs the valid steps of every row's trajectory and the longest episode's steps");
   const double all = in.scale.defined() ? scalar_or(in.scale, in.scale.numel() - 1, 1)
@@ -64,10 +72,8 @@ Cells count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o
   const float* steps = in.valid_steps.const_data_ptr<float>();
   for (std::size_t c = 0; c < total; ++c) {
     const double valid_steps = std::max(1.0f, steps[c / static_cast<std::size_t>(cells.count)]);
-    cells.loss[c] =
-        is_valid[c] ? static_cast<float>(static_cast<double>(o.max_episode_steps) / valid_steps * all) : 0.0f;
+    cells.loss[c] *= static_cast<float>(static_cast<double>(o.max_episode_steps) / valid_steps * all);
   }
-  return cells;
 }
 
 double sum_of(const float* x, std::int64_t n) {
@@ -164,17 +170,17 @@ float actor_entry(float difference, float advantage, const PpoClip& clip, float 
   sums.clipped += m * static_cast<double>(clipped);
   sums.dual += is_dual ? m * static_cast<double>(ratio) : 0.0;
   sums.log_ratio += m * static_cast<double>(log_ratio);
-  sums.k3 += m * static_cast<double>(std::exp(-log_ratio) + log_ratio - 1);
+  sums.k3 += m * static_cast<double>(1 / ratio + log_ratio - 1);
   sums.clip_fraction += free_loss < clipped_loss ? m : 0.0;
   return slope * loss_weight;
 }
 
-ActorSums actor_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells,
-                         float factor, const at::Tensor& target) {
-  const Entries entries(in.logp.size(1), cells, o.logp_level);
+ActorSums actor_gradient(const at::Tensor& new_logp, const PolicyGradientInputs& in, const PolicyGradientOptions& o,
+                         const Cells& cells, float factor, const at::Tensor& target) {
+  const Entries entries(new_logp.size(1), cells, o.logp_level);
   TORCH_CHECK(entries.count % cells.count == 0, "log-probabilities of whole chunks do not fit rewards of actions");
   const std::int64_t per_cell = entries.count / cells.count;
-  const float* logp = data_of(in.logp);
+  const float* logp = data_of(new_logp);
   const float* old_logp = data_of(in.old_logp);
   const float* advantage = data_of(in.advantage);
   float* out = target.data_ptr<float>();
@@ -198,10 +204,10 @@ ActorSums actor_gradient(const PolicyGradientInputs& in, const PolicyGradientOpt
 }
 
 /// Mean entropy; its gradient is the same for all numbers of an entry.
-double entropy_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells,
-                        float factor, const at::Tensor& target) {
-  const Entries entries(in.entropy.size(1), cells, o.entropy_level);
-  const float* entropy = data_of(in.entropy);
+double entropy_gradient(const at::Tensor& entropies, const PolicyGradientOptions& o, const Cells& cells, float factor,
+                        const at::Tensor& target) {
+  const Entries entries(entropies.size(1), cells, o.entropy_level);
+  const float* entropy = data_of(entropies);
   float* out = target.data_ptr<float>();
   std::fill_n(out, target.numel(), 0.0f);
   double mean = 0;
@@ -234,9 +240,9 @@ struct CriticSums {
   double loss = 0, clip_fraction = 0, returns = 0, returns_sq = 0, error = 0, error_sq = 0;
 };
 
-CriticSums critic_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells,
-                           float factor, const at::Tensor& target) {
-  const float* value = data_of(in.value);
+CriticSums critic_gradient(const at::Tensor& values, const PolicyGradientInputs& in, const PolicyGradientOptions& o,
+                           const Cells& cells, float factor, const at::Tensor& target) {
+  const float* value = data_of(values);
   const float* old_value = data_of(in.old_value);
   const float* returns = data_of(in.returns);
   const float reach = static_cast<float>(o.value.clip);
@@ -291,60 +297,100 @@ void make_contiguous(PolicyGradientInputs& in) {
   }
 }
 
-bool has_ppo_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o) {
-  if (o.actor != ActorLoss::ppo || o.parity || in.reference_logp.defined()) return false;
-  if (!in.entropy.defined() || in.entropy.sizes() != in.logp.sizes()) return false;
-  for (const auto* x :
-       {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value, &in.valid_steps}) {
-    if (!is_plain(*x)) return false;
-  }
-  for (const auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value}) {
-    if (!is_finite(*x)) return false;
-  }
-  return !in.mask.defined() || (in.mask.is_cpu() && in.mask.scalar_type() == at::kBool && in.mask.is_contiguous());
+struct PpoGradient::State {
+  PolicyGradientInputs in;
+  double weight = 1, policy_weight = 1;
+  Cells cells;
+  ActorSums actor;
+  double entropy = 0;
+  std::optional<CriticSums> critic;
+};
+
+PpoGradient::PpoGradient(const PolicyGradientOptions& options) : options_(options), state_(std::make_unique<State>()) {}
+PpoGradient::~PpoGradient() = default;
+
+bool PpoGradient::begin(const PolicyGradientInputs& in, double weight) {
+  if (options_.actor != ActorLoss::ppo || options_.parity || in.reference_logp.defined()) return false;
+  TORCH_CHECK(in.old_logp.defined() && in.advantage.defined(),
+              "a policy loss needs old log-probabilities and advantages");
+  for (const auto* x : {&in.old_logp, &in.advantage, &in.returns, &in.old_value})
+    if (!is_plain(*x) || !is_finite(*x)) return false;
+  if (!is_plain(in.valid_steps)) return false;
+  if (in.mask.defined() && !(in.mask.is_cpu() && in.mask.scalar_type() == at::kBool && in.mask.is_contiguous()))
+    return false;
+  State& state = *state_;
+  state.in = in;
+  count_cells(in, options_, state.cells);
+  check_cells(in.advantage);
+  state.weight = weight;
+  state.policy_weight = scalar_or(in.policy_weight, 0, 1);
+  state.actor = {};
+  state.entropy = 0;
+  state.critic.reset();
+  return true;
 }
 
-MicroResult ppo_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, double weight,
-                         const PpoGradientTargets& targets) {
-  TORCH_CHECK(in.old_logp.defined() && in.advantage.defined() && in.old_logp.sizes() == in.logp.sizes(),
-              "a policy loss needs old log-probabilities like the new ones, and advantages");
-  const auto cells = count_cells(in, o);
-  for (const auto* x : {&in.advantage, &in.value, &in.returns, &in.old_value}) {
-    TORCH_CHECK(!x->defined() || (x->size(0) == cells.rows && x->size(1) == cells.count),
-                "advantages, values and returns must be [", cells.rows, ", ", cells.count,
-                "] (policy_gradient.reward_level); one has shape ", x->sizes());
-  }
-  const double policy_weight = scalar_or(in.policy_weight, 0, 1);
-  const auto actor = actor_gradient(in, o, cells, static_cast<float>(weight * policy_weight), targets.logp);
-  const double entropy =
-      entropy_gradient(in, o, cells, static_cast<float>(-weight * policy_weight * o.entropy_bonus), targets.entropy);
-  double loss = policy_weight * (actor.loss - o.entropy_bonus * entropy);
+void PpoGradient::check_cells(const at::Tensor& x) const {
+  const Cells& cells = state_->cells;
+  TORCH_CHECK(x.defined() && x.size(0) == cells.rows && x.size(1) == cells.count,
+              "advantages, values and returns must be [", cells.rows, ", ", cells.count,
+              "] (policy_gradient.reward_level); one has shape ", x.sizes());
+}
+
+bool PpoGradient::actor(const at::Tensor& logp, const at::Tensor& entropy, const at::Tensor& d_logp,
+                        const at::Tensor& d_entropy) {
+  State& state = *state_;
+  TORCH_CHECK(is_plain(logp) && is_plain(entropy) && logp.sizes() == state.in.old_logp.sizes() &&
+                  entropy.sizes() == logp.sizes(),
+              "log-probabilities and entropies must be f32 like the old log-probabilities, ",
+              state.in.old_logp.sizes());
+  if (!is_finite(logp) || !is_finite(entropy)) return false;
+  const double weight = state.weight * state.policy_weight;
+  state.actor = actor_gradient(logp, state.in, options_, state.cells, static_cast<float>(weight), d_logp);
+  state.entropy =
+      entropy_gradient(entropy, options_, state.cells, static_cast<float>(-weight * options_.entropy_bonus), d_entropy);
+  return true;
+}
+
+bool PpoGradient::critic(const at::Tensor& value, const at::Tensor& d_value) {
+  State& state = *state_;
+  TORCH_CHECK(is_plain(value), "values must be contiguous f32 on the CPU");
+  check_cells(value);
+  check_cells(state.in.returns);
+  if (options_.value.clip > 0) check_cells(state.in.old_value);
+  if (!is_finite(value)) return false;
+  state.critic = critic_gradient(value, state.in, options_, state.cells,
+                                 static_cast<float>(state.weight * options_.value_coef), d_value);
+  return true;
+}
+
+MicroResult PpoGradient::result() const {
+  const State& state = *state_;
+  const ActorSums& actor = state.actor;
+  double loss = state.policy_weight * (actor.loss - options_.entropy_bonus * state.entropy);
   MicroResult result;
   auto& m = result.metrics;
-  m = {{"actor/policy_loss", policy_weight * actor.loss},
-       {"actor/policy_loss_abs", actor.loss_abs},
-       {"actor/ratio", actor.ratio},
-       {"actor/ratio_abs", actor.ratio_abs},
-       {"actor/clipped_ratio", actor.clipped},
-       {"actor/dual_cliped_ratio", actor.dual},
-       {"actor/approx_kl", -actor.log_ratio},
-       {"actor/kl_k3", actor.k3},
-       {"actor/clip_fraction", actor.clip_fraction},
-       {"actor/entropy_loss", entropy},
-       {"nonfinite_samples", 0.0}};
-  if (in.value.defined()) {
-    TORCH_CHECK(in.returns.defined() && (o.value.clip <= 0 || in.old_value.defined()),
-                "a value loss needs returns and old values");
-    const auto critic = critic_gradient(in, o, cells, static_cast<float>(weight * o.value_coef), targets.value);
-    loss += o.value_coef * critic.loss;
-    m["critic/value_loss"] = critic.loss;
-    if (o.value.clip > 0) m["critic/value_clip_ratio"] = critic.clip_fraction;
-    m["critic/return_mean"] = critic.returns;
-    m["critic/return_sq_mean"] = critic.returns_sq;
-    m["critic/error_mean"] = critic.error;
-    m["critic/error_sq_mean"] = critic.error_sq;
+  m["actor/approx_kl"] = -actor.log_ratio;
+  m["actor/clip_fraction"] = actor.clip_fraction;
+  m["actor/clipped_ratio"] = actor.clipped;
+  m["actor/dual_cliped_ratio"] = actor.dual;
+  m["actor/entropy_loss"] = state.entropy;
+  m["actor/kl_k3"] = actor.k3;
+  m["actor/policy_loss"] = state.policy_weight * actor.loss;
+  m["actor/policy_loss_abs"] = actor.loss_abs;
+  m["actor/ratio"] = actor.ratio;
+  m["actor/ratio_abs"] = actor.ratio_abs;
+  if (const auto& critic = state.critic) {
+    loss += options_.value_coef * critic->loss;
+    m["critic/error_mean"] = critic->error;
+    m["critic/error_sq_mean"] = critic->error_sq;
+    m["critic/return_mean"] = critic->returns;
+    m["critic/return_sq_mean"] = critic->returns_sq;
+    if (options_.value.clip > 0) m["critic/value_clip_ratio"] = critic->clip_fraction;
+    m["critic/value_loss"] = critic->loss;
   }
   m["actor/total_loss"] = loss;
+  m["nonfinite_samples"] = 0.0;
   result.loss = loss;
   return result;
 }

@@ -27,7 +27,6 @@ struct FoundLoss : torch::autograd::Function<FoundLoss> {
 
 PolicyGradientLoss ppo_loss_op(const at::Tensor& stream, std::int64_t logp_width, std::int64_t value_width,
                                PolicyGradientInputs inputs, const PolicyGradientOptions& options) {
-  const std::int64_t rows = stream.size(0);
   const auto cut = [&](const at::Tensor& x, PolicyGradientInputs& in) {
     in.logp = x.narrow(1, 0, logp_width);
     in.entropy = x.narrow(1, logp_width, logp_width);
@@ -36,15 +35,17 @@ PolicyGradientLoss ppo_loss_op(const at::Tensor& stream, std::int64_t logp_width
   auto plain = inputs;
   cut(stream.detach(), plain);
   make_contiguous(plain);
-  if (!has_ppo_gradient(plain, options)) {
+  PpoGradient gradient(options);
+  const auto like = [](const at::Tensor& x) { return x.defined() ? at::empty_like(x) : at::Tensor(); };
+  const at::Tensor d_logp = like(plain.logp), d_entropy = like(plain.entropy), d_value = like(plain.value);
+  if (!gradient.begin(plain, 1.0) || !gradient.actor(plain.logp, plain.entropy, d_logp, d_entropy) ||
+      (plain.value.defined() && !gradient.critic(plain.value, d_value))) {
     cut(stream, inputs);
     return policy_gradient_loss(inputs, options);
   }
-  const PpoGradientTargets targets{at::empty({rows, logp_width}, at::kFloat), at::empty({rows, logp_width}, at::kFloat),
-                                   value_width > 0 ? at::empty({rows, value_width}, at::kFloat) : at::Tensor()};
-  const auto found = ppo_gradient(plain, options, 1.0, targets);
-  std::vector<at::Tensor> parts{targets.logp, targets.entropy};
-  if (targets.value.defined()) parts.push_back(targets.value);
+  const MicroResult found = gradient.result();
+  std::vector<at::Tensor> parts{d_logp, d_entropy};
+  if (d_value.defined()) parts.push_back(d_value);
   PolicyGradientLoss result{FoundLoss::apply(stream, at::cat(parts, 1), found.loss), {}};
   for (const auto& [name, value] : found.metrics) result.metrics[name] = at::scalar_tensor(value, at::kFloat);
   return result;

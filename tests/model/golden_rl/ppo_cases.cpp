@@ -128,16 +128,19 @@ void judge_closed_form(const RlVariant& v, PolicyGradientInputs in, const Policy
   if (in.mask.defined()) in.mask = in.mask.to(at::kBool);
   if (in.valid_steps.defined()) in.valid_steps = in.valid_steps.to(at::kFloat);
   make_contiguous(in);
-  if (!has_ppo_gradient(in, o)) return;
-  const PpoGradientTargets targets{at::empty_like(in.logp), at::empty_like(in.entropy),
-                                   in.value.defined() ? at::empty_like(in.value) : at::Tensor()};
-  const auto got = ppo_gradient(in, o, 1.0, targets);
+  PpoGradient gradient(o);
+  const at::Tensor d_logp = at::empty_like(in.logp), d_entropy = at::empty_like(in.entropy);
+  const at::Tensor d_value = in.value.defined() ? at::empty_like(in.value) : at::Tensor();
+  if (!gradient.begin(in, 1.0) || !gradient.actor(in.logp, in.entropy, d_logp, d_entropy) ||
+      (in.value.defined() && !gradient.critic(in.value, d_value)))
+    return;
+  const auto got = gradient.result();
   expect_close(got.loss, v.scalars.at(loss).get<double>(), kClose, what + " closed form");
-  expect_close(targets.logp, v.at("grad_logprobs"), kClose, what + " closed form, gradient of log-probabilities");
+  expect_close(d_logp, v.at("grad_logprobs"), kClose, what + " closed form, gradient of log-probabilities");
   if (v.has("grad_values"))
-    expect_close(targets.value, v.at("grad_values"), kClose, what + " closed form, gradient of values");
+    expect_close(d_value, v.at("grad_values"), kClose, what + " closed form, gradient of values");
   if (v.has("grad_entropy"))
-    expect_close(targets.entropy, v.at("grad_entropy"), kClose, what + " closed form, gradient of the entropy");
+    expect_close(d_entropy, v.at("grad_entropy"), kClose, what + " closed form, gradient of the entropy");
 }
 
 void judge_actor(const RlVariant& v, const PolicyGradientInputs& in, const PolicyGradientOptions& o,

@@ -93,7 +93,10 @@ class ExecutedActionsTest : public ::testing::TestWithParam<ExecutedCase> {
 
   Found by_explicit_backward(const PolicyGradientInputs& in) const {
     PolicyLossGradient loss(options(), kRows, kChunk * kWidth, in.value.defined() ? in.value.size(1) : 0);
-    const auto result = loss.run(in, 1.0);
+    loss.begin(in, 1.0);
+    bool is_whole = loss.actor(in.logp, in.entropy);
+    if (in.value.defined()) is_whole = loss.critic(in.value) && is_whole;
+    const auto result = is_whole ? *loss.result() : loss.by_autograd();
     Found found{result.loss, result.metrics, {loss.gradients().logp, loss.gradients().entropy}};
     if (in.value.defined()) found.gradients.push_back(loss.gradients().value);
     return found;

@@ -2,7 +2,6 @@
 
 #include <thread>
 
-#include "kernels/threads.h"
 #include "tests/model/policy/policy_fixture.h"
 
 namespace troupe::model {
@@ -261,18 +260,7 @@ TEST(ExplicitPolicyGradientRowsTest, AnyNumberOfThreadsGivesTheSameBits) {
     const auto net = testing::make_net(job);
     const auto params = testing::start_parameters(net->units(), 5, 0.05);
     const auto batch = testing::draw_minibatch(*net, params, job.shape, 128, 9);
-    const auto wanted = testing::empty_gradients(net->units());
-    const double loss = net->objective("policy")->manual_backward()->run(params, batch, 1.0, wanted).loss;
-    for (const int threads : {1, 2, 3, 7}) {
-      const auto gradients = testing::empty_gradients(net->units());
-      kernels::with_own_team(threads, [&] {
-        EXPECT_EQ(net->objective("policy")->manual_backward()->run(params, batch, 1.0, gradients).loss, loss);
-      });
-      for (std::size_t unit = 0; unit < wanted.size(); ++unit) {
-        for (const auto& [name, gradient] : wanted[unit].tensors())
-          EXPECT_TRUE(gradients[unit][name].equal(gradient)) << name << ", " << threads << " threads";
-      }
-    }
+    testing::expect_same_bits_on_any_threads(*net, "policy", params, batch);
   }
 }
 

@@ -9,9 +9,11 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/threads.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/actor_critic.h"
 #include "model/policy/policy_net.h"
@@ -193,6 +195,23 @@ inline Batch draw_minibatch(const PolicyNet& net, const std::vector<ParamView>& 
     batch[rl_keys::kReturn] = acted.value + 2 * noise(acted.value);
   }
   return batch;
+}
+
+/// The loss and every bit of the gradients of a phase's manual backward are those of one thread, however many stand by.
+inline void expect_same_bits_on_any_threads(const PolicyNet& net, const std::string& phase,
+                                            const std::vector<ParamView>& params, const Batch& batch) {
+  const auto network = net.objective(phase);
+  const auto wanted = empty_gradients(net.units());
+  const double loss = network->manual_backward()->run(params, batch, 1.0, wanted).loss;
+  for (const int threads : {1, 2, 3, 7}) {
+    const auto gradients = empty_gradients(net.units());
+    kernels::with_own_team(
+        threads, [&] { EXPECT_EQ(network->manual_backward()->run(params, batch, 1.0, gradients).loss, loss); });
+    for (std::size_t unit = 0; unit < wanted.size(); ++unit) {
+      for (const auto& [name, gradient] : wanted[unit].tensors())
+        EXPECT_TRUE(gradients[unit][name].equal(gradient)) << name << ", " << threads << " threads";
+    }
+  }
 }
 
 /// Adam over the parameters of one unit.

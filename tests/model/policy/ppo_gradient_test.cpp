@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace troupe::model {
 namespace {
 
@@ -16,17 +18,16 @@ struct OneStep {
 /// One row with one action of one number; without a critic unless value and returns are given.
 OneStep one_step(double advantage, double logp, double old_logp, const PolicyGradientOptions& options,
                  PolicyGradientInputs in = {}) {
-  in.logp = cell(logp);
   in.old_logp = cell(old_logp);
   in.advantage = cell(advantage);
-  in.entropy = cell(1.25);
-  const PpoGradientTargets targets{at::empty({1, 1}), at::empty({1, 1}),
-                                   in.value.defined() ? at::empty({1, 1}) : at::Tensor()};
-  OneStep step{ppo_gradient(in, options, 1.0, targets)};
-  step.d_logp = targets.logp.item<double>();
-  step.d_entropy = targets.entropy.item<double>();
-  if (targets.value.defined()) step.d_value = targets.value.item<double>();
-  return step;
+  PpoGradient gradient(options);
+  EXPECT_TRUE(gradient.begin(in, 1.0));
+  at::Tensor d_logp = cell(0), d_entropy = cell(0), d_value = cell(0);
+  EXPECT_TRUE(gradient.actor(cell(logp), cell(1.25), d_logp, d_entropy));
+  if (in.value.defined()) {
+    EXPECT_TRUE(gradient.critic(in.value, d_value));
+  }
+  return {gradient.result(), d_logp.item<double>(), d_entropy.item<double>(), d_value.item<double>()};
 }
 
 PolicyGradientOptions vector_four() {
@@ -108,6 +109,23 @@ TEST(PpoGradientTest, AMaskedRowCountsNowhere) {
   const auto step = one_step(1.5, -1.0, -1.4, PolicyGradientOptions{}, in);
   EXPECT_EQ(step.result.loss, 0.0);
   EXPECT_EQ(step.d_logp, 0.0);
+}
+
+TEST(PpoGradientTest, NumbersThatAreNotFiniteAreLeftToAutograd) {
+  PpoGradient gradient(PolicyGradientOptions{});
+  PolicyGradientInputs in;
+  in.old_logp = cell(-1);
+  in.advantage = cell(1);
+  in.returns = cell(1);
+  in.old_value = cell(1);
+  ASSERT_TRUE(gradient.begin(in, 1.0));
+  at::Tensor d_logp = cell(7), d_entropy = cell(7), d_value = cell(7);
+  EXPECT_FALSE(gradient.actor(cell(NAN), cell(1), d_logp, d_entropy));
+  EXPECT_FALSE(gradient.actor(cell(-1), cell(INFINITY), d_logp, d_entropy));
+  EXPECT_FALSE(gradient.critic(cell(NAN), d_value));
+  for (const auto& d : {d_logp, d_entropy, d_value}) EXPECT_EQ(d.item<float>(), 7);
+  in.advantage = cell(NAN);
+  EXPECT_FALSE(gradient.begin(in, 1.0));
 }
 
 }  // namespace
