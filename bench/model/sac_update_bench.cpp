@@ -1,5 +1,6 @@
 // One update of soft actor-critic, critics and actor and temperature with Adam and the targets' moving average, at
-// the sizes of HalfCheetah: batch 256, 17 observations, 6 actions, two 2x256 Q networks, one core. Expect the engine
+// the sizes of HalfCheetah: batch 256, 17 observations, 6 actions, two 2x256 Q networks, one core; and of Pendulum with
+// 2x64, on as many threads as the argument says (bench/peers/loop_bench.sh). Expect the engine
 // with the hand-written backward to be the fastest, because it forms no gradient of Q's weights in the actor's phase
 // and allocates little; the matrix products alone are about 0.6 GFLOP an update.
 #include <ATen/ATen.h>
@@ -12,6 +13,7 @@
 
 #include "bench/support/failures.h"
 #include "comm/collective/collective.h"
+#include "kernels/threads.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/sac_objective.h"
 #include "model/policy/sac_policy.h"
@@ -21,7 +23,12 @@
 namespace troupe::bench {
 namespace {
 
-constexpr std::int64_t kRows = 256, kState = 17, kAction = 6;
+constexpr std::int64_t kRows = 256;
+/// Numbers of an observation and an action, and the width of the networks.
+struct Task {
+  std::int64_t state, action, width;
+};
+constexpr Task kHalfCheetah{17, 6, 256}, kPendulum{3, 1, 64};
 constexpr double kRate = 3e-4, kTau = 0.005;
 
 struct Job {
@@ -30,25 +37,25 @@ struct Job {
   PolicyShape shape;
 };
 
-Job make_job(bool explicit_backward) {
+Job make_job(const Task& task, bool explicit_backward) {
   Job job;
-  job.policy.hidden = {256, 256};
+  job.policy.hidden = {task.width, task.width};
   job.policy.activation = Activation::relu;
   job.algorithm.name = Algorithm::sac;
   job.algorithm.explicit_backward = explicit_backward;
-  job.shape.state_dim = kState;
-  job.shape.action_dim = kAction;
-  job.shape.action_low.assign(kAction, -1.0F);
-  job.shape.action_high.assign(kAction, 1.0F);
+  job.shape.state_dim = task.state;
+  job.shape.action_dim = task.action;
+  job.shape.action_low.assign(static_cast<std::size_t>(task.action), -1.0F);
+  job.shape.action_high.assign(static_cast<std::size_t>(task.action), 1.0F);
   return job;
 }
 
-Batch make_batch() {
+Batch make_batch(const Task& task) {
   const auto generator = at::detail::createCPUGenerator(1);
   const auto normal = [&](std::int64_t columns) { return at::randn({kRows, columns}, generator, at::kFloat); };
-  Batch batch{{rl_keys::kState, normal(kState)},          {rl_keys::kNextState, normal(kState)},
-              {rl_keys::kAction, normal(kAction).tanh()}, {rl_keys::kReward, normal(1)},
-              {rl_keys::kActionNoise, normal(kAction)},   {rl_keys::kNextNoise, normal(kAction)}};
+  Batch batch{{rl_keys::kState, normal(task.state)},          {rl_keys::kNextState, normal(task.state)},
+              {rl_keys::kAction, normal(task.action).tanh()}, {rl_keys::kReward, normal(1)},
+              {rl_keys::kActionNoise, normal(task.action)},   {rl_keys::kNextNoise, normal(task.action)}};
   batch[rl_keys::kContinues] = at::full({kRows, 1}, 0.99);
   return batch;
 }
@@ -128,9 +135,9 @@ class PlainSac {
 
 void BM_SacPlainAutograd(benchmark::State& state) {
   at::set_num_threads(1);
-  const auto job = make_job(false);
+  const auto job = make_job(kHalfCheetah, false);
   PlainSac plain(must(SacModel::make(job.policy, job.algorithm, job.shape)));
-  const auto batch = make_batch();
+  const auto batch = make_batch(kHalfCheetah);
   for (auto _ : state) benchmark::DoNotOptimize(plain.update(batch));
 }
 BENCHMARK(BM_SacPlainAutograd)->Unit(benchmark::kMillisecond)->MinWarmUpTime(0.2);
@@ -140,10 +147,10 @@ void engine_step(Engine& engine, const Network& phase, const Batch& batch, const
   engine.commit(rates, must(engine.vote({}, {})));
 }
 
-/// Arg: 1 for the hand-written backward.
-void BM_SacEngine(benchmark::State& state) {
+/// Arg: threads that stand by, as a learner's do.
+void BM_SacEngine(benchmark::State& state, const Task& task, bool explicit_backward) {
   at::set_num_threads(1);
-  const auto job = make_job(state.range(0) == 1);
+  const auto job = make_job(task, explicit_backward);
   const auto net = must(make_sac_policy_net(job.policy, job.algorithm, job.shape));
   const auto critic = net->objective("critic"), actor = net->objective("actor");
   const auto group = make_thread_group(1, std::chrono::seconds(60));
@@ -154,19 +161,34 @@ void BM_SacEngine(benchmark::State& state) {
   Engine engine(critic, options);
   must(engine.attach(*collective));
   engine.initialise(1);
-  const auto batch = make_batch();
-  for (auto _ : state) {
-    engine_step(engine, *critic, batch, {{"critic", kRate}});
-    engine_step(engine, *actor, batch, {{"actor", kRate}, {"temperature", kRate}});
-    engine.average(kTau);
-  }
+  const auto batch = make_batch(task);
+  kernels::with_own_team(static_cast<int>(state.range(0)), [&] {
+    for (auto _ : state) {
+      engine_step(engine, *critic, batch, {{"critic", kRate}});
+      engine_step(engine, *actor, batch, {{"actor", kRate}, {"temperature", kRate}});
+      engine.average(kTau);
+    }
+  });
 }
-BENCHMARK(BM_SacEngine)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond)->MinWarmUpTime(0.2);
+BENCHMARK_CAPTURE(BM_SacEngine, halfcheetah_autograd, kHalfCheetah, false)
+    ->Arg(1)
+    ->Unit(benchmark::kMillisecond)
+    ->MinWarmUpTime(0.2);
+BENCHMARK_CAPTURE(BM_SacEngine, halfcheetah, kHalfCheetah, true)
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->MinWarmUpTime(0.2);
+BENCHMARK_CAPTURE(BM_SacEngine, pendulum, kPendulum, true)
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->MinWarmUpTime(0.2);
 
 /// Forward and backward of one phase alone, without optimizer: what the matrix products cost.
 void BM_SacExplicitPhase(benchmark::State& state, const std::string& phase) {
   at::set_num_threads(1);
-  const auto job = make_job(true);
+  const auto job = make_job(kHalfCheetah, true);
   const auto net = must(make_sac_policy_net(job.policy, job.algorithm, job.shape));
   std::vector<ParamView> params, gradients;
   for (const auto& unit : net->units()) {
@@ -177,7 +199,7 @@ void BM_SacExplicitPhase(benchmark::State& state, const std::string& phase) {
       if (unit.trainable) gradient.set(param.name, at::zeros(param.shape, at::kFloat));
     }
   }
-  const auto batch = make_batch();
+  const auto batch = make_batch(kHalfCheetah);
   const auto* form = net->objective(phase)->manual_backward();
   for (auto _ : state) benchmark::DoNotOptimize(form->run(params, batch, 1.0, gradients).loss);
 }

@@ -3,14 +3,15 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "model/loss/rl_keys.h"
+#include "model/policy/side_by_side.h"
 
 namespace troupe::model {
 namespace {
-
-constexpr double kTanhEpsilon = 1e-6;  // sample_squashed's
 
 at::Tensor plain_rows(const at::Tensor& x) { return x.to(at::kFloat).contiguous(); }
 
@@ -29,13 +30,49 @@ void check_chain(const std::vector<ParamView>& params, const std::vector<ParamVi
               gradients.size(), " units; the chain has ", units);
 }
 
-double mean_of(const at::Tensor& x) { return x.mean().item<double>(); }
+/// State and action of every row into `input`; without an action the caller writes it.
+void join(const at::Tensor& state, const float* action, const at::Tensor& input) {
+  const auto D = static_cast<std::size_t>(state.size(1)), W = static_cast<std::size_t>(input.size(1)) - D;
+  const float* from = state.const_data_ptr<float>();
+  float* to = input.data_ptr<float>();
+  for (std::int64_t row = 0; row < state.size(0); ++row, from += D, to += D + W) {
+    std::copy_n(from, D, to);
+    if (action != nullptr) std::copy_n(action + static_cast<std::size_t>(row) * W, W, to + D);
+  }
+}
 
-/// d(aggregate)/d(values), [N,Q]: equal critics share.
-at::Tensor aggregate_slope(const at::Tensor& values, const at::Tensor& aggregate, CriticAggregation aggregation) {
-  if (aggregation == CriticAggregation::mean) return at::full_like(values, 1.0 / static_cast<double>(values.size(1)));
-  const auto is_least = (values == aggregate).to(at::kFloat);
-  return is_least / is_least.sum(1, /*keepdim=*/true);
+/// Q of every network, [N] each; the networks side by side.
+std::vector<const float*> values(const std::vector<std::unique_ptr<MlpPass>>& passes, const ParamView& view,
+                                 const at::Tensor& input) {
+  std::vector<const float*> found(passes.size());
+  side_by_side(static_cast<std::int64_t>(passes.size()), *passes.front(), [&](std::int64_t part) {
+    const auto i = static_cast<std::size_t>(part);
+    found[i] = passes[i]->forward(view, input).const_data_ptr<float>();
+  });
+  return found;
+}
+
+/// aggregate_critics of one row; a value that is not a number stays.
+float aggregate(const std::vector<const float*>& values, std::size_t row, CriticAggregation aggregation) {
+  float sum = 0, least = values.front()[row];
+  for (const float* of_critic : values) {
+    const float value = of_critic[row];
+    sum += value;
+    if (value < least || std::isnan(value)) least = value;
+  }
+  return aggregation == CriticAggregation::mean ? sum / static_cast<float>(values.size()) : least;
+}
+
+double mean_of(const float* x, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
+  return sum / static_cast<double>(n);
+}
+
+double mean_of(const std::vector<const float*>& x, std::int64_t n) {
+  double sum = 0;
+  for (const float* one : x) sum += mean_of(one, n);
+  return sum / static_cast<double>(x.size());
 }
 
 }  // namespace
@@ -50,112 +87,136 @@ SacWorkspace::SacWorkspace(const SacModel& model, std::int64_t rows, bool with_t
     : actor(model.actor_net().mlp(), rows),
       critics(make_passes(model.online_nets(), rows)),
       targets(with_targets ? make_passes(model.target_nets(), rows) : std::vector<std::unique_ptr<MlpPass>>{}),
-      input(at::empty({rows, model.online_nets().front().mlp().shape().inputs}, at::kFloat)) {}
-
-const at::Tensor& SacWorkspace::critic_input(const at::Tensor& state, const at::Tensor& action) {
-  at::cat_out(input, {state, action}, 1);
-  return input;
-}
-
-at::Tensor SacWorkspace::values(std::vector<std::unique_ptr<MlpPass>>& passes, const ParamView& view,
-                                const at::Tensor& input) {
-  std::vector<at::Tensor> values;
-  for (auto& pass : passes) values.push_back(pass->forward(view, input));
-  return at::cat(values, 1);
+      sample(rows, model.range(), model.log_std_min(), model.log_std_max()),
+      input(at::empty({rows, model.online_nets().front().mlp().shape().inputs}, at::kFloat)),
+      next_input(with_targets ? at::empty_like(input) : at::Tensor()),
+      d_outputs(at::empty({rows, 2 * model.action_width()}, at::kFloat)),
+      value(static_cast<std::size_t>(rows)) {
+  for (std::size_t i = 0; i < critics.size(); ++i) {
+    d_values.push_back(at::empty({rows, 1}, at::kFloat));
+    d_inputs.push_back(with_targets ? at::Tensor() : at::empty_like(input));
+  }
 }
 
 MicroResult ManualSacCritic::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                                  const std::vector<ParamView>& gradients) const {
   const at::NoGradGuard no_grad;
   check_chain(params, gradients, model_->units().size());
-  const auto next_state = plain_rows(batch.at(rl_keys::kNextState));
-  const std::int64_t rows = next_state.size(0), critics = model_->critics();
+  const auto state = plain_rows(batch.at(rl_keys::kState)), next_state = plain_rows(batch.at(rl_keys::kNextState));
+  const auto action = plain_rows(batch.at(rl_keys::kAction)), noise = plain_rows(batch.at(rl_keys::kNextNoise)),
+             reward = plain_rows(batch.at(rl_keys::kReward)), continues = plain_rows(batch.at(rl_keys::kContinues));
+  const std::int64_t rows = state.size(0), critics = model_->critics();
   const auto work =
       spares_.borrow(rows, [&] { return std::make_unique<SacWorkspace>(*model_, rows, /*with_targets=*/true); });
 
-  const auto [mean, log_std] =
-      model_->split(work->actor.forward(params[SacModel::kActor], model_->actor_rows(next_state)));
-  const auto sample = sample_squashed(mean, log_std, batch.at(rl_keys::kNextNoise), model_->range());
-  const auto subset = batch.find(rl_keys::kSubset);
-  const auto next_values =
-      SacWorkspace::values(work->targets, params[SacModel::kTarget], work->critic_input(next_state, sample.action));
-  const auto next = aggregate_critics(next_values, model_->target_aggregation(),
-                                      subset == batch.end() ? at::Tensor() : subset->second);
-  const auto target =
-      sac_target(batch.at(rl_keys::kReward), batch.at(rl_keys::kContinues), next, sample.logp.sum(1, /*keepdim=*/true),
-                 model_->alpha(params[SacModel::kTemperature]), model_->config().backup_entropy);
-
-  const auto& input = work->critic_input(plain_rows(batch.at(rl_keys::kState)), batch.at(rl_keys::kAction));
-  const auto values = SacWorkspace::values(work->critics, params[SacModel::kCritic], input);
-  const auto loss = sac_critic_loss(values, target);
-  if (!gradients[SacModel::kCritic].tensors().empty()) {
-    const auto slope = ((values - target) * (2.0 * weight / static_cast<double>(rows * critics))).t().contiguous();
-    for (std::int64_t i = 0; i < critics; ++i) {
-      work->critics[static_cast<std::size_t>(i)]->backward(params[SacModel::kCritic], input, slope[i].unsqueeze(1),
-                                                           &gradients[SacModel::kCritic]);
+  std::vector<const float*> q;
+  const auto find_target = [&] {
+    join(next_state, nullptr, work->next_input);
+    const at::Tensor& outputs = work->actor.forward(params[SacModel::kActor], model_->actor_rows(next_state));
+    work->sample.forward(outputs.const_data_ptr<float>(), noise.const_data_ptr<float>(),
+                         work->next_input.data_ptr<float>() + next_state.size(1), work->next_input.size(1));
+    auto next = values(work->targets, params[SacModel::kTarget], work->next_input);
+    if (const auto subset = batch.find(rl_keys::kSubset); subset != batch.end()) {
+      const auto all = std::exchange(next, {});
+      const auto* const chosen = subset->second.const_data_ptr<std::int64_t>();
+      for (std::int64_t i = 0; i < subset->second.numel(); ++i)
+        next.push_back(all.at(static_cast<std::size_t>(chosen[i])));
     }
+    const auto alpha = model_->alpha(params[SacModel::kTemperature]).item<float>();
+    for (std::size_t row = 0; row < work->value.size(); ++row) {
+      float following = aggregate(next, row, model_->target_aggregation());
+      if (model_->config().backup_entropy) following -= alpha * work->sample.logp()[row];
+      work->value[row] = reward.const_data_ptr<float>()[row] + continues.const_data_ptr<float>()[row] * following;
+    }
+  };
+  const auto judge = [&] {
+    join(state, action.const_data_ptr<float>(), work->input);
+    q = values(work->critics, params[SacModel::kCritic], work->input);
+  };
+  side_by_side(2, *work->critics.front(), [&](std::int64_t part) { part == 0 ? find_target() : judge(); });
+
+  const double cells = static_cast<double>(rows * critics);
+  const auto slope = static_cast<float>(2.0 * weight / cells);
+  double squares = 0;
+  for (std::size_t i = 0; i < q.size(); ++i) {
+    float* const d_value = work->d_values[i].data_ptr<float>();
+    for (std::size_t row = 0; row < work->value.size(); ++row) {
+      const float error = q[i][row] - work->value[row];
+      squares += static_cast<double>(error * error);
+      d_value[row] = slope * error;
+    }
+  }
+  if (!gradients[SacModel::kCritic].tensors().empty()) {
+    side_by_side(critics, *work->critics.front(), [&](std::int64_t part) {
+      const auto i = static_cast<std::size_t>(part);
+      work->critics[i]->backward(params[SacModel::kCritic], work->input, work->d_values[i],
+                                 &gradients[SacModel::kCritic]);
+    });
   }
   zero(gradients[SacModel::kActor]);
   zero(gradients[SacModel::kTemperature]);
-  const double value = loss.item<double>();
-  return {value,
-          {{"sac/critic_loss", value}, {"critic/q_target", mean_of(target)}, {"critic/q_data", mean_of(values)}}};
-}
-
-at::Tensor ManualSacActor::output_gradient(const at::Tensor& outputs, const SquashedAction& sample,
-                                           const at::Tensor& noise, const at::Tensor& d_action, double d_logp) const {
-  const auto width = model_->action_width();
-  const auto raw = outputs.narrow(1, width, width);
-  const auto [mean, log_std] = model_->split(outputs);
-  const auto squashed = sample.u.tanh();
-  // da/du = scale (1 - tanh^2), and the correction is log(da/du + 1e-6)
-  const auto slope = model_->range().scale * (1 - squashed.square());
-  const auto d_u = d_action * slope + (2.0 * d_logp) * squashed * slope / (slope + kTanhEpsilon);
-  // log_std moves u by std * noise, and the density by -1
-  const auto d_log_std = d_u * log_std.exp() * noise - d_logp;
-  return at::cat({d_u, d_log_std * (0.5 * model_->log_std_range()) * (1 - raw.tanh().square())}, 1);
+  return {squares / cells,
+          {{"sac/critic_loss", squares / cells},
+           {"critic/q_target", mean_of(work->value.data(), rows)},
+           {"critic/q_data", mean_of(q, rows)}}};
 }
 
 MicroResult ManualSacActor::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                                 const std::vector<ParamView>& gradients) const {
   const at::NoGradGuard no_grad;
   check_chain(params, gradients, model_->units().size());
-  const auto state = plain_rows(batch.at(rl_keys::kState));
-  const auto noise = batch.at(rl_keys::kActionNoise);
-  const std::int64_t rows = state.size(0), critics = model_->critics();
+  const auto state = plain_rows(batch.at(rl_keys::kState)), noise = plain_rows(batch.at(rl_keys::kActionNoise));
+  const std::int64_t rows = state.size(0), critics = model_->critics(), width = state.size(1) + model_->action_width();
   const auto work =
       spares_.borrow(rows, [&] { return std::make_unique<SacWorkspace>(*model_, rows, /*with_targets=*/false); });
 
   const auto actor_state = model_->actor_rows(state);
-  const auto& outputs = work->actor.forward(params[SacModel::kActor], actor_state);
-  const auto [mean, log_std] = model_->split(outputs);
-  const auto sample = sample_squashed(mean, log_std, noise, model_->range());
-  const auto logp = sample.logp.sum(1, /*keepdim=*/true);
-  const auto& input = work->critic_input(state, sample.action);
-  const auto values = SacWorkspace::values(work->critics, params[SacModel::kCritic], input);
-  const auto value = aggregate_critics(values, model_->actor_aggregation(), {});
-  const auto alpha = model_->alpha(params[SacModel::kTemperature]);
-  const double actor_loss = sac_actor_loss(logp, value, alpha).item<double>(), temperature = alpha.item<double>();
-  MicroResult result{actor_loss,
-                     {{"sac/actor_loss", actor_loss}, {"sac/alpha", temperature}, {"critic/q_pi", mean_of(value)}}};
-  const double mean_logp = mean_of(logp);
-  result.metrics["actor/entropy"] = -mean_logp;
-  for (std::int64_t i = 0; i < critics; ++i)
-    result.metrics["critic/q_value_" + std::to_string(i)] = mean_of(values.select(1, i));
+  const at::Tensor& outputs = work->actor.forward(params[SacModel::kActor], actor_state);
+  join(state, nullptr, work->input);
+  work->sample.forward(outputs.const_data_ptr<float>(), noise.const_data_ptr<float>(),
+                       work->input.data_ptr<float>() + state.size(1), width);
+  const auto q = values(work->critics, params[SacModel::kCritic], work->input);
 
+  const auto aggregation = model_->actor_aggregation();
+  const auto temperature = model_->alpha(params[SacModel::kTemperature]).item<double>();
   const double share = weight / static_cast<double>(rows);
+  double loss = 0;
+  for (std::size_t row = 0; row < work->value.size(); ++row) {
+    const float value = work->value[row] = aggregate(q, row, aggregation);
+    loss += temperature * static_cast<double>(work->sample.logp()[row]) - static_cast<double>(value);
+    // d(aggregate) / d(values): equal critics share
+    const auto counts = [&](const float* of_critic) {
+      return aggregation == CriticAggregation::mean || of_critic[row] == value;
+    };
+    const auto sharing = static_cast<double>(std::count_if(q.begin(), q.end(), counts));
+    for (std::size_t i = 0; i < q.size(); ++i)
+      work->d_values[i].data_ptr<float>()[row] = counts(q[i]) ? static_cast<float>(-share / sharing) : 0.0f;
+  }
+  loss /= static_cast<double>(rows);
+  const double mean_logp = mean_of(work->sample.logp().data(), rows);
+  MicroResult result{loss,
+                     {{"sac/actor_loss", loss},
+                      {"sac/alpha", temperature},
+                      {"critic/q_pi", mean_of(work->value.data(), rows)},
+                      {"actor/entropy", -mean_logp}}};
+  for (std::size_t i = 0; i < q.size(); ++i)
+    result.metrics["critic/q_value_" + std::to_string(i)] = mean_of(q[i], rows);
+
   if (!gradients[SacModel::kActor].tensors().empty()) {
-    const auto slope = (aggregate_slope(values, value, model_->actor_aggregation()) * -share).t().contiguous();
-    const auto d_input = at::empty_like(input);
-    at::Tensor d_action;
-    for (std::int64_t i = 0; i < critics; ++i) {
-      work->critics[static_cast<std::size_t>(i)]->backward(params[SacModel::kCritic], input, slope[i].unsqueeze(1),
-                                                           nullptr, &d_input);
-      const auto part = d_input.narrow(1, state.size(1), model_->action_width());
-      d_action = d_action.defined() ? d_action + part : part.clone();
+    side_by_side(critics, *work->critics.front(), [&](std::int64_t part) {
+      const auto i = static_cast<std::size_t>(part);
+      work->critics[i]->backward(params[SacModel::kCritic], work->input, work->d_values[i], nullptr,
+                                 &work->d_inputs[i]);
+    });
+    // the critics' sum into the first
+    float* const d_input = work->d_inputs.front().data_ptr<float>();
+    for (std::size_t i = 1; i < q.size(); ++i) {
+      const float* const other = work->d_inputs[i].const_data_ptr<float>();
+      for (std::int64_t n = 0; n < rows * width; ++n) d_input[n] += other[n];
     }
-    const auto d_outputs = output_gradient(outputs, sample, noise, d_action, share * temperature);
-    work->actor.backward(params[SacModel::kActor], actor_state, d_outputs, &gradients[SacModel::kActor]);
+    work->sample.backward(noise.const_data_ptr<float>(), d_input + state.size(1), width,
+                          static_cast<float>(share * temperature), work->d_outputs.data_ptr<float>());
+    work->actor.backward(params[SacModel::kActor], actor_state, work->d_outputs, &gradients[SacModel::kActor]);
   }
   if (model_->temperature_kind() != TemperatureKind::fixed) {
     const double gap = mean_logp + model_->target_entropy();

@@ -7,6 +7,7 @@
 #include "model/policy/mlp_pass.h"
 #include "model/policy/sac_model.h"
 #include "model/policy/spare_pool.h"
+#include "model/policy/squashed_rows.h"
 #include "model/shard/manual_backward.h"
 
 namespace troupe::model {
@@ -14,29 +15,30 @@ namespace troupe::model {
 /// Every network of a SacModel has a manual backward (MlpPass): Mlps over the state, without layer normalisation.
 bool has_manual_sac(const SacModel& model);
 
-/// Working memory of one phase for a number of rows: a pass of every network, and the critics' inputs.
-class SacWorkspace {
- public:
+/// Working memory of one phase for a number of rows.
+struct SacWorkspace {
   SacWorkspace(const SacModel& model, std::int64_t rows, bool with_targets);
   std::int64_t rows() const { return actor.rows(); }
-  /// [state, action] of every row, for critics and targets.
-  const at::Tensor& critic_input(const at::Tensor& state, const at::Tensor& action);
-  /// Q of every network, [rows,Q].
-  static at::Tensor values(std::vector<std::unique_ptr<MlpPass>>& passes, const ParamView& view,
-                           const at::Tensor& input);
 
   MlpPass actor;
   std::vector<std::unique_ptr<MlpPass>> critics, targets;
-  /// [rows, D+W]: what critic_input() returns, overwritten by each call
-  at::Tensor input;
+  SquashedRows sample;
+  /// [N,D+W]: state and action, what critics and what targets read
+  at::Tensor input, next_input;
+  /// [N,1] and [N,D+W] of each critic: d(loss) / d(its value), and with respect to its input
+  std::vector<at::Tensor> d_values, d_inputs;
+  /// [N,2W]
+  at::Tensor d_outputs;
+  /// [N]: the critics' target, or their aggregated values
+  std::vector<float> value;
 };
 
 /// SacCriticObjective with a manual backward: forward through actor and targets, backward through the critics alone.
-/// Thread-safe.
+/// Networks that do not need each other run side by side (side_by_side.h). Thread-safe.
 /// With N rows and Q critics, d(loss)/dQ_i = 2 (Q_i - y) / (N Q).
 class ManualSacCritic final : public ManualBackward {
  public:
-  /// `model` must has_explicit_sac().
+  /// has_manual_sac(*model) must hold.
   explicit ManualSacCritic(std::shared_ptr<const SacModel> model) : model_(std::move(model)) {}
   MicroResult run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                   const std::vector<ParamView>& gradients) const override;
@@ -54,10 +56,6 @@ class ManualSacActor final : public ManualBackward {
                   const std::vector<ParamView>& gradients) const override;
 
  private:
-  /// d(loss)/d(outputs of the actor) from d(loss)/d(action) and the d(loss)/d(logp) that is the same for all.
-  at::Tensor output_gradient(const at::Tensor& outputs, const SquashedAction& sample, const at::Tensor& noise,
-                             const at::Tensor& d_action, double d_logp) const;
-
   const std::shared_ptr<const SacModel> model_;
   mutable SparePool<SacWorkspace> spares_;
 };

@@ -49,8 +49,9 @@ class SacModel {
   CriticAggregation target_aggregation() const noexcept { return config_.target_aggregation; }
   CriticAggregation actor_aggregation() const noexcept { return config_.actor_aggregation; }
   TemperatureKind temperature_kind() const noexcept { return config_.temperature; }
-  /// hi - lo of squash_log_std.
-  double log_std_range() const noexcept { return log_std_max_ - log_std_min_; }
+  /// lo and hi of squash_log_std.
+  double log_std_min() const noexcept { return log_std_min_; }
+  double log_std_max() const noexcept { return log_std_max_; }
 
   struct Distribution {
     /// [N,W], of the Gaussian before tanh; log_std is already squashed into its range

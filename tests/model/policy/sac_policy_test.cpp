@@ -149,6 +149,18 @@ TEST(SacPolicyTest, TheExplicitBackwardAgreesWithAutograd) {
   }
 }
 
+TEST(SacPolicyTest, AnyNumberOfThreadsGivesTheSameBits) {
+  auto c = sac_case();
+  // with the wide one, threads share each layer where there are four or more
+  for (const std::int64_t width : {16, 256}) {
+    c.policy.hidden = {width, width};
+    const auto net = *make_sac_policy_net(c.policy, c.algorithm, c.shape);
+    const auto params = testing::start_parameters(net->units(), 3, 0.1);
+    for (const char* phase : {"critic", "actor"})
+      testing::expect_same_bits_on_any_threads(*net, phase, params, draw_transitions(c.shape, 128, 6));
+  }
+}
+
 TEST(SacPolicyTest, NormalisedCriticsHaveNoExplicitBackward) {
   auto c = sac_case();
   c.policy.critic_layer_norm = true;

@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/stopwatch.h"
 #include "base/trace.h"
+#include "kernels/threads.h"
 #include "workers/rollout/ended_rows.h"
 #include "workers/rollout/trainer_state.h"
 
@@ -119,6 +120,16 @@ std::int64_t OffPolicyTrainer::updates_due(std::int64_t round) const {
   return steps <= 0 ? 0 : static_cast<std::int64_t>(std::floor(static_cast<double>(steps) * sac.updates_per_step));
 }
 
+Result<void> OffPolicyTrainer::update_until(std::int64_t due, Progress& progress) {
+  Result<void> updated;
+  // updates follow one another within microseconds: the other threads stand by meanwhile
+  const int threads = critic_objective_->manual_backward() == nullptr ? 1 : kernels::num_threads();
+  kernels::with_own_team(threads, [&] {
+    while (updated && updates_ < due) updated = update(progress);
+  });
+  return updated;
+}
+
 Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_requested) {
   StepOutcome outcome;
   Progress progress;
@@ -135,7 +146,7 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
       TROUPE_ASSIGN(draws, may_draw());
     }
     const Span span("updates");
-    while (draws && updates_ < due) TROUPE_TRY(update(progress));
+    if (draws) TROUPE_TRY(update_until(due, progress));
     outcome.compute_seconds += seconds_since(begin);
     {
       const ScopedSeconds publishing(outcome.metrics["time/publish"]);

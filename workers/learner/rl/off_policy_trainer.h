@@ -61,6 +61,8 @@ class OffPolicyTrainer final : public RlTrainer {
   std::int64_t updates_due(std::int64_t round) const;
   /// Every rank has a transition to draw; the same on all. Collective.
   Result<bool> may_draw();
+  /// Updates until `due` of the run are made.
+  Result<void> update_until(std::int64_t due, Progress& progress);
   /// One update, as the class says. Errors: failed_precondition after ten in a row that were not finite.
   Result<void> update(Progress& progress);
   /// One commit of `groups`: accumulate over micro-batches, vote, AdamW. A loss or gradient that is not finite is

@@ -65,9 +65,11 @@ Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::
   std::map<std::string, double> metrics;
   for (std::int64_t m = 0; m < micros; ++m) {
     Batch part;
-    for (const auto& [name, tensor] : batch)
-      part[name] = micros == 1 || name == rl_keys::kSubset ? tensor : tensor.narrow(0, m * micro, micro);
-    TROUPE_ASSIGN(const MicroResult result, engine.accumulate(part, weight, m == 0, &objective));
+    if (micros > 1) {
+      for (const auto& [name, tensor] : batch)
+        part[name] = name == rl_keys::kSubset ? tensor : tensor.narrow(0, m * micro, micro);
+    }
+    TROUPE_ASSIGN(const MicroResult result, engine.accumulate(micros > 1 ? part : batch, weight, m == 0, &objective));
     for (const auto& [name, value] : result.metrics) metrics[name] += weight * value;
   }
   std::vector<double> sums;
