@@ -50,9 +50,11 @@ struct RolloutConfig {
     v.field("commit_every", &RolloutConfig::commit_every,
             "off-policy: environment steps of one transaction, with their updates; a multiple of num_envs * steps",
             "steps", 1, 1LL << 40);
-    v.field("batch_blocks", &RolloutConfig::batch_blocks,
-            "blocks whose observations are answered by one policy call; 1 makes results independent of timing", "count",
-            1, 1 << 16);
+    v.field(
+        "batch_blocks", &RolloutConfig::batch_blocks,
+        "blocks whose observations are answered by one policy call; 0: all that wait; 1 makes results independent of "
+        "timing",
+        "count", 0, 1 << 16);
     v.field("max_wait_ms", &RolloutConfig::max_wait,
             "with batch_blocks above 1: longest wait of the oldest request before an incomplete batch is answered",
             "ms", 0, 60000);

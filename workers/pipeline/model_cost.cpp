@@ -151,7 +151,8 @@ void add_workers(ModelCost& cost, const JobConfig& job, const ActingBytes& actin
   constexpr std::int64_t kProcess = std::int64_t{128} << 20;  // LibTorch and its heap
   const RlShape shape = rl_shape(job);
   const std::int64_t versions = 3 + (job.algorithm.deterministic ? job.rollout.staleness : 0);
-  const std::int64_t rows = std::min(job.rollout.batch_blocks, shape.blocks) * shape.envs;
+  const std::int64_t together = job.rollout.batch_blocks;  // 0: all
+  const std::int64_t rows = (together == 0 ? shape.blocks : std::min(together, shape.blocks)) * shape.envs;
   const std::int64_t played = std::min<std::int64_t>(kParallelEpisodes, job.eval.episodes);
   // simulators hold their environments, rollout workers the slots of their simulators
   cost.decoder_bytes = kProcess + 2 * shape.blocks * cost.block_bytes;

@@ -228,6 +228,8 @@ TEST_F(DreamzeroCostTest, EveryRowOfACallHasAnEpisode) {
   const std::int64_t row = episode_cost(job.model, job.data.window, 4).bytes, envs = rl_shape(job).envs;
   EXPECT_GT(row, 0);
   EXPECT_EQ(cost_with({"rollout.batch_blocks=3"}).rollout_bytes - cost_with({}).rollout_bytes, 2 * envs * row);
+  EXPECT_EQ(cost_with({"rollout.batch_blocks=0"}).rollout_bytes,
+            cost_with({"rollout.batch_blocks=65536"}).rollout_bytes);
 }
 
 TEST_F(DreamzeroCostTest, ItsWorkGrowsWithStepsPassesAndWhatIsTrained) {

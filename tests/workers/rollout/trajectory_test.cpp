@@ -286,6 +286,15 @@ TEST_F(RequestBatcherTest, NobodyWaitsForBlocksThatCannotCome) {
   EXPECT_THAT(due, ElementsAre(4));
 }
 
+TEST_F(RequestBatcherTest, WithoutANumberAllThatWaitGoAtOnce) {
+  RequestBatcher batcher(0, 10ms);
+  for (const std::int64_t block : {4, 1, 3}) batcher.add(block, now);
+  batcher.take(now, true, due);
+  EXPECT_THAT(due, ElementsAre(4, 1, 3));
+  batcher.take(now, true, due);
+  EXPECT_TRUE(due.empty());
+}
+
 TEST_F(RequestBatcherTest, ARemovedBlockIsNotAnswered) {
   RequestBatcher batcher(1, 0ms);
   batcher.add(4, now);
