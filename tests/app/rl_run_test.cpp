@@ -13,6 +13,51 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+/// A short job of one algorithm.
+struct ShortJob {
+  const char* name;
+  std::vector<std::string> words;
+};
+void PrintTo(const ShortJob& job, std::ostream* out) { *out << job.name; }
+
+class RlBitsTest : public RlRunTest, public ::testing::WithParamInterface<ShortJob> {
+ protected:
+  /// Who steps environments (with workers that are processes, or threads), how many rollout workers and threads that
+  /// learn.
+  bool runs(const std::string& root, const char* steps, const char* workers, const char* learner_threads) const {
+    const std::string rollout = std::string(steps) == "process" ? "process" : "thread";
+    return succeeded(troupe(Words{"run"} + GetParam().words +
+                            Words{"job.run_root=" + (dir_ / root), "algorithm.deterministic=true", "training.steps=4",
+                                  "checkpoint.interval=2", "eval.episodes=2", "metrics.every=1",
+                                  fmt::format("cluster.isolation={{env: {}, rollout: {}}}", steps, rollout),
+                                  fmt::format("cluster.component_placement.rollout={}", workers),
+                                  fmt::format("cluster.threads.learner={}", learner_threads)}));
+  }
+};
+
+TEST_P(RlBitsTest, WhoStepsAndHowManyWorkersAndThreadsThereAreChangesNoBit) {
+  ASSERT_TRUE(runs("processes", "process", "0:0", "1"));
+  ASSERT_TRUE(runs("threads", "thread", "0:0-1", "2"));
+  ASSERT_TRUE(runs("inline", "inline", "0:0-3", "7"));
+  for (const char* other : {"threads", "inline"}) {
+    EXPECT_EQ(state_of("processes"), state_of(other)) << other;
+    EXPECT_EQ(curve("processes", "train/loss"), curve(other, "train/loss")) << other;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Algorithms, RlBitsTest,
+    ::testing::Values(ShortJob{"ppo",
+                               {"rl_cartpole_ppo", "rollout.steps=32", "training.global_batch_size=64",
+                                "training.micro_batch_size=64"}},
+                      ShortJob{"grpo",
+                               {"rl_reach_grpo", "env.num_envs=32", "training.global_batch_size=104",
+                                "training.micro_batch_size=104"}},
+                      ShortJob{"sac",
+                               {"rl_pendulum_sac", "rollout.commit_every=128", "algorithm.sac.learning_starts=128",
+                                "training.global_batch_size=64", "training.micro_batch_size=64"}}),
+    [](const auto& job) { return std::string(job.param.name); });
+
 TEST_F(RlRunTest, LeavesItsCurveItsTableAndALedgerThatBalances) {
   expect_end(run("runs"), 0, {"RUN COMPLETE", "evaluated 4 episodes of CartPole-v1", "bottleneck: "});
   EXPECT_TRUE(std::filesystem::exists(dir_ / "runs/latest/return.png"));
@@ -29,18 +74,6 @@ TEST_F(RlRunTest, DeterministicRunsAreEqualBitForBitAtAnyPoolSize) {
                                                        "cluster.component_placement.rollout=0:0-1"})));
   EXPECT_EQ(state_of("a"), state_of("b"));
   EXPECT_EQ(curve("a", "train/loss"), curve("b", "train/loss"));
-}
-
-TEST_F(RlRunTest, WhoStepsTheEnvironmentsChangesNoBit) {
-  const Words four = {"algorithm.deterministic=true", "training.steps=4"}, inlined = {"cluster.isolation.env=inline"};
-  ASSERT_TRUE(succeeded(run("processes", four)));
-  ASSERT_TRUE(succeeded(run("inline", four + inlined)));
-  ASSERT_TRUE(succeeded(run("two", four + inlined +
-                                       Words{"cluster.component_placement.rollout=0:0-1",
-                                             "cluster.isolation.rollout=thread", "env.threads=3"})));
-  EXPECT_EQ(state_of("processes"), state_of("inline"));
-  EXPECT_EQ(state_of("processes"), state_of("two"));
-  EXPECT_EQ(curve("processes", "train/loss"), curve("two", "train/loss"));
 }
 
 TEST_F(RlRunTest, APolicyWithAMemoryIsEqualBitForBitAtAnyPoolSizeAndAfterAResume) {
