@@ -1,9 +1,12 @@
 // One minibatch of PPO over small MLPs, and one policy call, in microseconds: the hand-written backward against the
 // engine's generic unit, where autograd differentiates the networks and the loss has its manual backward (with and
 // without running forward again). 64 rows, 17 numbers -> 64 -> 64 -> 6 and a critic 17 -> 64 -> 64 -> 1, tanh; one
-// thread. Goals: explicit at least 3 times as fast as autograd; the engine's step (layout, gradients' sum, vote, AdamW)
-// at most 22 us beside its arithmetic; a policy call far below 100 us.
-//     policy_update [--rows 64] [--width 64] [--rounds 7] [--out RESULT.md]
+// thread, or --threads of which the others stand by, as a learner's do. Goals: explicit at least 3 times as fast as
+// autograd; the engine's step (layout, gradients' sum, vote, AdamW) at most 22 us beside its arithmetic; a policy call
+// far below 100 us.
+//     policy_update [--rows 64] [--width 64] [--threads 1] [--rounds 7] [--out RESULT.md]
+//     policy_update --parts ...   for bench/peers/loop_bench.sh: prints the microseconds of the engine's step and of a
+//                                 policy call in plain memory, medians
 // Exit 1 when the two gradients differ: then no time means anything.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -20,6 +23,7 @@
 #include "bench/support/failures.h"
 #include "bench/support/result_file.h"
 #include "comm/collective/collective.h"
+#include "kernels/threads.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/actor_critic.h"
 #include "model/shard/engine.h"
@@ -32,7 +36,8 @@ namespace {
 
 struct Options {
   std::int64_t rows = 64, width = 64;
-  int rounds = 7;
+  int rounds = 7, threads = 1;
+  bool parts_only = false;
   std::string out;
 };
 
@@ -149,7 +154,8 @@ struct Program {
   Series series = {};
 };
 
-constexpr const char *kExplicit = "update, explicit", *kEngineStep = "update, explicit, the engine's whole step";
+constexpr const char *kExplicit = "update, explicit", *kEngineStep = "update, explicit, the engine's whole step",
+                     *kActOnRows = "act, in plain memory";
 
 const Series& series_of(const std::vector<Program>& programs, const std::string& name) {
   return std::find_if(programs.begin(), programs.end(), [&](const auto& p) { return p.name == name; })->series;
@@ -158,8 +164,8 @@ const Series& series_of(const std::vector<Program>& programs, const std::string&
 std::string report(const std::vector<Program>& programs, const Options& options, const std::string& command) {
   std::string text = "# One PPO minibatch and one policy call of small MLPs\n\n";
   text += provenance(command, "LibTorch 2.11.0") + "\n";
-  text += fmt::format("{} rows, two hidden layers of {}; one thread; median (lowest .. highest) of {} rounds.\n\n",
-                      options.rows, options.width, options.rounds);
+  text += fmt::format("{} rows, two hidden layers of {}; threads: {}; median (lowest .. highest) of {} rounds.\n\n",
+                      options.rows, options.width, options.threads, options.rounds);
   text += "| program | microseconds | autograd / this |\n|---|---|---|\n";
   for (const auto& p : programs) {
     const bool is_update = p.name.starts_with("update");
@@ -190,6 +196,16 @@ int run(const Options& options, const std::string& command) {
             1,
             std::span<const std::uint64_t>(keys).first(
                 static_cast<std::size_t>(std::min<std::int64_t>(8, options.rows)))};
+  std::vector<float> drawn(static_cast<std::size_t>(options.rows) * 13);
+  const auto rows = static_cast<std::size_t>(options.rows);
+  const RowsToAct in_memory{.rows = options.rows,
+                            .state = s.batch.at(rl_keys::kState).const_data_ptr<float>(),
+                            .state_dim = 17,
+                            .seed = 1,
+                            .keys = keys,
+                            .action = drawn.data(),
+                            .logp = drawn.data() + 6 * rows,
+                            .value = drawn.data() + 12 * rows};
   EngineUpdate engine(s);
   std::vector<Program> programs{
       {"update, autograd, graph kept", [&] { run_tape(s, RecomputeLevel::none); }},
@@ -198,10 +214,19 @@ int run(const Options& options, const std::string& command) {
       {kEngineStep, [&] { engine(); }},
       {fmt::format("act, {} rows", options.rows), [&] { s.net->act(views, all); }},
       {"act, 8 rows", [&] { s.net->act(views, eight); }},
+      {kActOnRows, [&] { s.net->act_on_rows(views, in_memory); }},
   };
-  for (auto& p : programs) microseconds(p.call);
-  for (int round = 0; round < options.rounds; ++round) {
-    for (auto& p : programs) p.series.values.push_back(microseconds(p.call));
+  if (options.parts_only)
+    std::erase_if(programs, [](const Program& p) { return p.name != kEngineStep && p.name != kActOnRows; });
+  kernels::with_own_team(options.threads, [&] {
+    for (auto& p : programs) microseconds(p.call);
+    for (int round = 0; round < options.rounds; ++round) {
+      for (auto& p : programs) p.series.values.push_back(microseconds(p.call));
+    }
+  });
+  if (options.parts_only) {
+    fmt::print("{:.2f} {:.2f}\n", series_of(programs, kEngineStep).median(), series_of(programs, kActOnRows).median());
+    return 0;
   }
   const auto text = report(programs, options, command);
   fmt::print("{}", text);
@@ -218,6 +243,8 @@ int main(int argc, char** argv) {
   app.add_option("--rows", options.rows)->check(CLI::PositiveNumber);
   app.add_option("--width", options.width)->check(CLI::PositiveNumber);
   app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber);
+  app.add_option("--threads", options.threads)->check(CLI::PositiveNumber);
+  app.add_flag("--parts", options.parts_only);
   app.add_option("--out", options.out)->check(troupe::bench::refuse_dirty_tree);
   CLI11_PARSE(app, argc, argv);
   return troupe::bench::exit_status("policy_update", 1, [&] {

@@ -3,9 +3,11 @@
 # and updates, for SAC updates per second. Each side at the fastest of its settings; rounds alternate all sides, case by case:
 #   cartpole-16x128  PPO on CartPole-v1, 16 environments x 128 steps, 4 epochs of 4 minibatches of 512 rows, 2x64 tanh; goal: at least the compiled JAX
 #   cartpole-64x32   the same with 64 x 32, 10 epochs of 32 minibatches of 64 rows                                         loop's speed, better twice
-#   halfcheetah-64   PPO on HalfCheetah-v5, 64 x 32, 10 epochs of 32 minibatches of 64 rows, 2x64 tanh; goal: above every peer
+#   halfcheetah-64   PPO on HalfCheetah-v5, 64 x 32, 10 epochs of 32 minibatches of 64 rows, 2x64 tanh; goal: above every peer, and 0.8 of the bound
 #   halfcheetah-256  the same with 2x256
-#   pendulum         SAC on Pendulum-v1, 2x64 ReLU, batch 256, one update a step, 4 environments (PyTorch 1)
+#   pendulum         SAC on Pendulum-v1, 2x64 ReLU, batch 256, one update a step, 4 environments (PyTorch 1); goal: 0.8 of the bound
+# The bound of a case is the time of its bare parts, one after the other on all cores: on HalfCheetah the environment pool stepped with random actions,
+# policy calls and engine's updates (bench_env_sim, bench_model_policy_update), on Pendulum the engine's updates alone (bench_model_sac_update).
 # Peers: PPO as one XLA program (JAX; CartPole alone, as it has no such physics), PyTorch eager and through torch.compile over EnvPool, and sbx
 # (Stable-Baselines3 in JAX) over EnvPool.
 #     bench/peers/loop_bench.sh [--short] [--rounds 5] [--cases "cartpole-16x128 ..."] [--iterations 200] [--cheetah-iterations 40] [--peer-iterations 12]
@@ -23,7 +25,7 @@ source "$root/bench/support/job_options.sh"
 rounds=5 iterations=200 cheetah_iterations=40 peer_iterations=12 sac_steps=8 note=""
 cases="cartpole-16x128 cartpole-64x32 halfcheetah-64 halfcheetah-256 pendulum"
 settings="env.blocks=1 env.blocks=2 env.blocks=1,env.threads=2" peer_threads="1:1 2:1 2:2" jax_threads="pinned 1 all"
-usage() { echo "loop_bench: $1" >&2; sed -n '11,13p' "$0" >&2; exit 2; }
+usage() { echo "loop_bench: $1" >&2; sed -n '13,15p' "$0" >&2; exit 2; }
 flag() {
   case $1 in
     --short)
@@ -48,6 +50,10 @@ option() {
   esac
 }
 read_options "$@"
+release_troupe
+for program in env/bench_env_sim model/bench_model_policy_update model/bench_model_sac_update; do
+  need_program "$build/bench/$program" "${program#*/}"
+done
 [ "$sac_steps" -ge 4 ] || usage "--sac-steps $sac_steps: the first does not learn, and two more do not count; 4 at least"
 
 source "$root/bench/peers/torch_peers.sh"
@@ -75,6 +81,23 @@ ours() {
     record "$1" loop "$setting" "$figures"
     rm -rf "$runs"
   done
+}
+
+# ppo_bound ROUND WIDTH: 2,048 steps of 64 HalfCheetahs, 32 policy calls for all, which the cores share, and 320 updates
+ppo_bound() {
+  local pool parts cores
+  cores=$(nproc)
+  pool=$("$build/bench/env/bench_env_sim" --pool --env HalfCheetah-v5 --num-envs 64 --threads "$cores")
+  parts=$("$build/bench/model/bench_model_policy_update" --parts --rows 64 --width "$2" --threads "$cores")
+  record "$1" bound "threads=$cores" "$(awk -v cores="$cores" '{ printf "2048 %.6f nan", 2048 * $3 / $1 + (32 * $5 / cores + 320 * $4) * 1e-6 }' <<<"$pool $parts")"
+}
+
+# sac_bound ROUND
+sac_bound() {
+  local milliseconds
+  milliseconds=$("$build/bench/model/bench_model_sac_update" --benchmark_filter='BM_SacEngine/pendulum/2/' --benchmark_format=csv 2>/dev/null |
+    awk -F, '/^"BM_/ { print $3 }')
+  record "$1" bound threads=2 "1000 $milliseconds nan"
 }
 
 # in_torch ROUND SIDE ARGUMENTS: the PPO in PyTorch over EnvPool, once for every pair of threads
@@ -120,6 +143,7 @@ ppo() {
   ours "$1" "$2" "training.steps=$9" "env.num_envs=$4" "rollout.steps=$5" "algorithm.policy_gradient.update_epochs=$6" "training.global_batch_size=$rows" \
     "training.micro_batch_size=$rows" "policy.hidden=[$8, $8]" "${@:10}"
   [ "$3" != CartPole-v1 ] || in_jax "$1" "${shape[@]}"
+  [ "$3" != HalfCheetah-v5 ] || ppo_bound "$1" "$8"
   in_torch "$1" envpool --task "$3" "${shape[@]}"
   in_torch "$1" compiled --task "$3" "${shape[@]}" --compile
   in_sbx "$1" --algorithm ppo --task "$3" --iterations "$peer_iterations" --skip 2 "${shape[@]}"
@@ -129,6 +153,7 @@ ppo() {
 sac() {
   local threads figures
   ours "$1" rl_pendulum_sac "training.steps=$sac_steps" eval.episodes=1 env.threads=1
+  sac_bound "$1"
   in_sbx "$1" --algorithm sac --task Pendulum-v1 --num-envs 4 --hidden 64 --steps $((sac_steps * 1024))
   for threads in $(printf '%s\n' $peer_threads | cut -d: -f2 | sort -u); do
     figures=$(OMP_NUM_THREADS=$threads peer sac_cleanrl_style.py --task Pendulum-v1 --hidden 64 --steps $((sac_steps * 1024)) --learning-starts 1024 \
@@ -150,11 +175,11 @@ one_case() {
       ppo "$2" bench/rl/loop_cartpole.yaml CartPole-v1 64 32 10 32 64 "$iterations" env.threads=1
       ;;
     halfcheetah-64 | halfcheetah-256)
-      title="HalfCheetah-v5, 64 environments x 32 steps, 10 epochs of 32 minibatches of 64 rows, 2x${1#*-}" wanted="envpool=1 compiled=1 sbx=1"
+      title="HalfCheetah-v5, 64 environments x 32 steps, 10 epochs of 32 minibatches of 64 rows, 2x${1#*-}" wanted="bound=0.8 envpool=1 compiled=1 sbx=1"
       ppo "$2" bench/rl/ppo_throughput.yaml HalfCheetah-v5 64 32 10 32 "${1#*-}" "$cheetah_iterations" env.threads=1
       ;;
     pendulum)
-      title="Pendulum-v1, SAC, 2x64 ReLU, batch 256, one update a step" unit=updates wanted="sbx=1 sac=1"
+      title="Pendulum-v1, SAC, 2x64 ReLU, batch 256, one update a step" unit=updates wanted="bound=0.8 sbx=1 sac=1"
       sac "$2"
       ;;
     *) usage "--cases: there is no '$1'" ;;

@@ -5,7 +5,7 @@
                                         Markdown tables of lines "round side setting steps wall_seconds ..."; --unit says what the steps are, --wanted
                                         which ratio to a peer is the goal
 
-Sides are explicit, generic, pictures and loop (ours), envpool, compiled, gymnasium, gymnasium-compiled, jax, sbx and sac; a side's figure is its fastest
+Sides are explicit, generic, pictures and loop (ours), envpool, compiled, gymnasium, gymnasium-compiled, jax, sbx, sac and bound; a side's figure is its fastest
 setting's, by the median over rounds.
 """
 import argparse
@@ -17,8 +17,8 @@ import statistics
 NAMES = {"explicit": "Troupe, explicit MLP backward", "generic": "Troupe, generic unit", "envpool": "PyTorch PPO over EnvPool",
          "compiled": "PyTorch PPO, torch.compile, over EnvPool", "gymnasium": "PyTorch PPO over Gymnasium's vector API",
          "pictures": "Troupe", "gymnasium-compiled": "PyTorch PPO, torch.compile, over Gymnasium's vector API",
-         "loop": "Troupe", "jax": "JAX, the loop compiled as one program", "sbx": "sbx over EnvPool", "sac": "PyTorch SAC over Gymnasium"}
-PEERS = "envpool", "compiled", "gymnasium", "gymnasium-compiled", "jax", "sbx", "sac"
+         "loop": "Troupe", "jax": "JAX, the loop compiled as one program", "sbx": "sbx over EnvPool", "sac": "PyTorch SAC over Gymnasium", "bound": "Bound: bare parts, one after the other"}
+PEERS = "envpool", "compiled", "gymnasium", "gymnasium-compiled", "jax", "sbx", "sac", "bound"
 WANTED = {"explicit": 3.0, "generic": 2.0, "pictures": None, "loop": None}  # of the better peer; None: no goal is set, or --wanted sets it
 
 
