@@ -10,8 +10,8 @@ namespace troupe::workers {
 
 /// Which blocks are answered by one policy call. A batch leaves when `batch_blocks` of them wait
 /// (rollout.batch_blocks), when the oldest has waited `max_wait` (rollout.max_wait_ms), or when no block is being
-/// simulated that could join it. With batch_blocks 0 all that wait leave at once, in one batch. Blocks leave in the order
-/// in which they came. The clock is the caller's. Not thread-safe.
+/// simulated that could join it. With batch_blocks 0 all that wait leave at once, in one batch. Blocks leave in the
+/// order in which they came. The clock is the caller's. Not thread-safe.
 class RequestBatcher {
  public:
   using Time = std::chrono::steady_clock::time_point;
