@@ -64,6 +64,7 @@ class ExecutedBlock final : public EnvBlock {
   const BlockLayout& layout() const override { return layout_; }
 
   void reset(std::int64_t episode, BlockView out, std::function<void()> done) override {
+    claim();
     begin(out, std::move(done));
     run([this, episode](BlockLanes& batch) { batch.reset(episode, out_); });
   }
@@ -71,6 +72,7 @@ class ExecutedBlock final : public EnvBlock {
   void reset_to_seed(std::uint64_t seed, BlockView out, std::function<void()> done) override {
     TROUPE_CHECK(rules_.options.reset_mode == ResetMode::episode || rules_.options.reset_mode == ResetMode::fixed,
                  "rows of a block that go on by themselves have the seeds of its options");
+    claim();
     begin(out, std::move(done));
     run([this, seed](BlockLanes& batch) { batch.reset_to_seed(seed, out_); });
   }
@@ -79,8 +81,10 @@ class ExecutedBlock final : public EnvBlock {
             Executor::Caller caller) override {
     TROUPE_CHECK(actions.size() == actions_.size(),
                  fmt::format("a step takes {} numbers, not {}", actions_.size(), actions.size()));
-    begin(out, std::move(done));
+    claim();
+    // before begin(), which clears memory that they may lie in
     std::memcpy(actions_.data(), actions.data(), actions.size_bytes());
+    begin(out, std::move(done));
     run([this](BlockLanes& batch) { batch.step(actions_.data(), out_); }, caller);
   }
 
@@ -105,8 +109,8 @@ class ExecutedBlock final : public EnvBlock {
   const BlockLanes& batch_of(std::int64_t env) const { return batches_.at(static_cast<std::size_t>(env / lanes_)); }
   BlockLanes& batch_of(std::int64_t env) { return batches_.at(static_cast<std::size_t>(env / lanes_)); }
 
+  void claim() { TROUPE_CHECK(!busy_.exchange(true, std::memory_order_acquire), "one step of a block at a time"); }
   void begin(BlockView out, std::function<void()> done) {
-    TROUPE_CHECK(!busy_.exchange(true, std::memory_order_acquire), "one step of a block at a time");
     out.layout = &layout_;
     out_ = out;
     // all arrays behind the observations: rows write what is not 0

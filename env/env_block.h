@@ -78,9 +78,9 @@ class EnvBlock {
   /// callers that number episodes themselves. A row that cannot begin is lost and begins no other episode.
   /// Another mode than ResetMode::episode and fixed is an invariant violation.
   virtual void reset_to_seed(std::uint64_t seed, BlockView out, std::function<void()> done) = 0;
-  /// One policy step of every row. `actions` is [rows, K, A], copied; its size is the caller's to check. As reset()
-  /// otherwise. A row stops at the action that ends its episode. Actions are clipped to the space's bounds. A caller
-  /// that `helps` calls Executor::help() next.
+  /// One policy step of every row. `actions` is [rows, K, A], copied before anything is written, so that it may lie in
+  /// `out`; its size is the caller's to check. As reset() otherwise. A row stops at the action that ends its episode.
+  /// Actions are clipped to the space's bounds. A caller that `helps` calls Executor::help() next.
   virtual void step(std::span<const float> actions, BlockView out, std::function<void()> done,
                     Executor::Caller caller = Executor::Caller::leaves) = 0;
 

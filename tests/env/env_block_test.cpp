@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 
 #include "tests/env/pool_run.h"
 #include "tests/env/scripted_env.h"
@@ -61,6 +62,25 @@ TEST(EnvBlockTest, AStepStopsAtTheActionThatEndsTheEpisode) {
   EXPECT_EQ(numbers(block.view().reward()), (std::vector<float>{1, 2, 0, 0}));
   EXPECT_EQ(block.view().executed()[0], 2);
   EXPECT_EQ(block.view().info()[0], 2);
+}
+
+TEST(EnvBlockTest, ActionsMayLieInTheMemoryThatTheStepWrites) {
+  const auto executor = Executor::make({.threads = 0});
+  const auto factory = factory_of("reach-v1");
+  const auto actions = random_actions(factory->spec().action, 4 * 8, 5, 1);
+  const auto play = [&](bool inside) {
+    const auto block = EnvBlock::make(factory, {.envs = 4, .chunk = 8}, *executor).value();
+    std::vector<std::byte> memory(static_cast<std::size_t>(block->layout().bytes));
+    const BlockView out{&block->layout(), memory.data()};
+    block->reset(0, out, [] {});
+    // as simulators get them: behind the head of the request that lies in the slot
+    std::memcpy(memory.data() + 64, actions.data(), actions.size() * sizeof(float));
+    const float* const from = inside ? reinterpret_cast<const float*>(memory.data() + 64) : actions.data();
+    block->step(
+        {from, actions.size()}, out, [] {}, Executor::Caller::leaves);
+    return memory;
+  };
+  EXPECT_EQ(play(true), play(false));
 }
 
 TEST(EnvBlockTest, TheFinalObservationIsThatOfTheActionThatEndedIt) {

@@ -32,6 +32,18 @@ TEST(InlineLoopTest, ChangesNoBitInAnyResetModeOrOfAMemory) {
   expect_equal(play_by(cart_pole_job(), 0, {.has_memory = true}), play_by(cart_pole_job(), 2, {.has_memory = true}));
 }
 
+TEST(InlineLoopTest, ChangesNoBitOfChunksThatALimitCuts) {
+  JobConfig config = cart_pole_job();
+  config.env.id = "reach-v1";  // 50 steps
+  config.env.chunk = 4;
+  config.env.blocks = 1;
+  config.rollout.steps = 32;
+  for (const char* mode : {"auto", "episode"}) {
+    config.env.reset_mode = mode;
+    expect_equal(play_by(config, 0, {.actions = 8, .choices = 0}), play_by(config, 1, {.actions = 8, .choices = 0}));
+  }
+}
+
 TEST(InlineLoopTest, HowManyWorkersThereAreChangesNoBit) {
   const Items one = play_by(cart_pole_job(), 1);
   RolloutJob job(cart_pole_job());
