@@ -12,9 +12,9 @@
 namespace troupe::model {
 
 /// policy_gradient_loss together with its gradient with respect to log-probabilities, entropies and values. PPO's
-/// clipped loss of a CPU micro-batch, the usual one, has a manual backward (PpoGradient); any other (decoupled, V-trace,
-/// with a divergence from a reference, parity, rows that are not finite) is differentiated by autograd over these three
-/// small tensors. Same numbers up to rounding. Two threads may call actor() and critic(); otherwise not
+/// clipped loss of a CPU micro-batch, the usual one, has a manual backward (PpoGradient); any other (decoupled,
+/// V-trace, with a divergence from a reference, parity, rows that are not finite) is differentiated by autograd over
+/// these three small tensors. Same numbers up to rounding. Two threads may call actor() and critic(); otherwise not
 /// thread-safe.
 class PolicyLossGradient {
  public:
