@@ -176,7 +176,7 @@ one_case() {
       ;;
     halfcheetah-64 | halfcheetah-256)
       title="HalfCheetah-v5, 64 environments x 32 steps, 10 epochs of 32 minibatches of 64 rows, 2x${1#*-}" wanted="bound=0.8 envpool=1 compiled=1 sbx=1"
-      ppo "$2" bench/rl/ppo_throughput.yaml HalfCheetah-v5 64 32 10 32 "${1#*-}" "$cheetah_iterations" env.threads=1
+      ppo "$2" bench/rl/ppo_throughput.yaml HalfCheetah-v5 64 32 10 32 "${1#*-}" "$cheetah_iterations"
       ;;
     pendulum)
       title="Pendulum-v1, SAC, 2x64 ReLU, batch 256, one update a step" unit=updates wanted="bound=0.8 sbx=1 sac=1"
