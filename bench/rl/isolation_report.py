@@ -51,10 +51,12 @@ def main():
         columns = [f"{median_of(list(by_round.values())):,.0f}" for by_round in by_form]
         print(f"| {case} | {workers} | " + " | ".join(columns) + f" | {median_of(ratios):.2f} ({min(ratios):.2f} .. {max(ratios):.2f}) |")
     names = [f"learner {phase}" for phase in LEARNER] + [f"rollout {phase}" for phase in ROLLOUT]
-    print("\nShares of time in %: of the learner, and of the rollout workers (simulate with simulators: while they simulate).\n")
+    print("\nShares of time in %: of the learner, and of the rollout workers (simulate with simulators: while they simulate; they report every 2 s,\n"
+          "the first time of their start too, and runs that are shorter have no shares of theirs).\n")
     print("| case | workers | form | " + " | ".join(name.replace("_", "-") for name in names) + " |\n|---|---|---|" + "---|" * len(names))
     for (case, workers, form), found in shares.items():
-        print(f"| {case} | {workers} | {form} | " + " | ".join(f"{100 * median_of([share[name] for share in found]):.0f}" for name in names) + " |")
+        medians = [median_of([share[name] for share in found]) for name in names]
+        print(f"| {case} | {workers} | {form} | " + " | ".join(f"{100 * share:.0f}" if share == share else "" for share in medians) + " |")
 
 
 if __name__ == "__main__":
