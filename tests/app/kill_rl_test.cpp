@@ -28,7 +28,7 @@ TEST_F(KillRlTest, AStoppedSimulatorIsReplaced) {
 }
 
 TEST_F(KillRlTest, PoolsGrowAndShrinkWhileTheJobRuns) {
-  auto job = start("runs", {"training.steps=40"});
+  auto job = start("runs", {"training.steps=400"});  // longer than two commands take
   ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
   ASSERT_TRUE(succeeded(troupe({"scale", "env=4", "rollout=2", "--run-root", dir_ / "runs"})));
   ASSERT_TRUE(job->wait_until([&] { return job->host("env/3").has_value(); }, 30s)) << job->output();
