@@ -11,7 +11,7 @@ class KillRlRecipeTest : public KillRlTest {
  protected:
   Words recipe(const Words& overrides = {}) const {
     return Words{"run", "rl_cartpole_ppo", "job.run_root=" + (dir_ / "runs"), "metrics.every=1",
-                 "cluster.restart={budget: 40, component_budget: 40, backoff_initial_s: 0.1, backoff_max_s: 0.2}"} +
+                 "cluster.restart={budget: 20, component_budget: 40, backoff_initial_s: 0.1, backoff_max_s: 0.2}"} +
            overrides;
   }
   void expect_learnt(JobProcess& job) {
