@@ -30,7 +30,7 @@ void check_chain(const std::vector<ParamView>& params, const std::vector<ParamVi
               gradients.size(), " units; the chain has ", units);
 }
 
-/// State and action of every row into `input`; without an action the caller writes it.
+/// Writes state and action of every row into `input`; where `action` is null the caller writes it.
 void join(const at::Tensor& state, const float* action, const at::Tensor& input) {
   const auto D = static_cast<std::size_t>(state.size(1)), W = static_cast<std::size_t>(input.size(1)) - D;
   const float* from = state.const_data_ptr<float>();
@@ -52,7 +52,7 @@ std::vector<const float*> values(const std::vector<std::unique_ptr<MlpPass>>& pa
   return found;
 }
 
-/// aggregate_critics of one row; a value that is not a number stays.
+/// aggregate_critics of one row; NaN is less than any number.
 float aggregate(const std::vector<const float*>& values, std::size_t row, CriticAggregation aggregation) {
   float sum = 0, least = values.front()[row];
   for (const float* of_critic : values) {
@@ -208,7 +208,7 @@ MicroResult ManualSacActor::run(const std::vector<ParamView>& params, const Batc
       work->critics[i]->backward(params[SacModel::kCritic], work->input, work->d_values[i], nullptr,
                                  &work->d_inputs[i]);
     });
-    // the critics' sum into the first
+    // the first takes the sum of all critics
     float* const d_input = work->d_inputs.front().data_ptr<float>();
     for (std::size_t i = 1; i < q.size(); ++i) {
       const float* const other = work->d_inputs[i].const_data_ptr<float>();

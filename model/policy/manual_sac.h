@@ -25,9 +25,9 @@ struct SacWorkspace {
   SquashedRows sample;
   /// [N,D+W]: state and action, what critics and what targets read
   at::Tensor input, next_input;
-  /// [N,1] and [N,D+W] of each critic: d(loss) / d(its value), and with respect to its input
+  /// [N,1] and [N,D+W] of each critic: d(loss) / d(value) and d(loss) / d(input)
   std::vector<at::Tensor> d_values, d_inputs;
-  /// [N,2W]
+  /// [N,2W]: d(loss) / d(outputs of the actor)
   at::Tensor d_outputs;
   /// [N]: the critics' target, or their aggregated values
   std::vector<float> value;

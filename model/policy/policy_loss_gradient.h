@@ -34,14 +34,14 @@ class PolicyLossGradient {
 
   /// Begins a micro-batch of stored numbers: logp, entropy and value of `inputs` are not read.
   void begin(PolicyGradientInputs inputs, double weight);
-  /// Of log-probabilities and entropies [rows,L] that carry no graph. Whether their gradients are written; if not,
-  /// by_autograd() writes them.
+  /// Writes the gradients of log-probabilities and entropies [rows,L], which carry no graph, and returns true; or
+  /// returns false, and by_autograd() has to write them.
   bool actor(const at::Tensor& logp, const at::Tensor& entropy);
   /// Likewise of values [rows,V].
   bool critic(const at::Tensor& value);
-  /// Where actor() and critic() wrote all gradients: loss and metrics.
+  /// Loss and metrics where actor() and critic() wrote all gradients; else nothing.
   std::optional<MicroResult> result() const;
-  /// Otherwise: writes all gradients, of what actor() and critic() were given.
+  /// Writes all gradients of what actor() and critic() were given.
   MicroResult by_autograd();
 
   const Gradients& gradients() const noexcept { return gradients_; }

@@ -32,7 +32,7 @@ struct Cells {
   const bool* executed = nullptr;
 };
 
-/// Writes `cells` anew, in the memory that it has.
+/// Fills `cells`, whose memory is kept from one micro-batch to the next.
 void count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o, Cells& cells) {
   cells.rows = in.old_logp.size(0);
   cells.count = o.reward_per_action ? o.chunk : 1;
@@ -40,7 +40,7 @@ void count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o,
   cells.executed = nullptr;
   const auto total = static_cast<std::size_t>(cells.rows * cells.count);
   cells.actions.assign(total, o.chunk / cells.count);
-  // of a cell: any of its actions was executed
+  // 1 for a cell any of whose actions was executed
   cells.metric.assign(total, 1.0f);
   auto valid = static_cast<std::int64_t>(total);
   if (in.mask.defined()) {
@@ -340,11 +340,10 @@ void PpoGradient::check_cells(const at::Tensor& x) const {
 bool PpoGradient::actor(const at::Tensor& logp, const at::Tensor& entropy, const at::Tensor& d_logp,
                         const at::Tensor& d_entropy) {
   State& state = *state_;
-  TORCH_CHECK(is_plain(logp) && is_plain(entropy) && logp.sizes() == state.in.old_logp.sizes() &&
-                  entropy.sizes() == logp.sizes(),
-              "log-probabilities and entropies must be f32 like the old log-probabilities, ",
-              state.in.old_logp.sizes());
-  if (!is_finite(logp) || !is_finite(entropy)) return false;
+  TORCH_CHECK(logp.sizes() == state.in.old_logp.sizes(), "log-probabilities have shape ", logp.sizes(),
+              " and the old ones ", state.in.old_logp.sizes());
+  if (!entropy.defined() || entropy.sizes() != logp.sizes()) return false;
+  if (!is_plain(logp) || !is_plain(entropy) || !is_finite(logp) || !is_finite(entropy)) return false;
   const double weight = state.weight * state.policy_weight;
   state.actor = actor_gradient(logp, state.in, options_, state.cells, static_cast<float>(weight), d_logp);
   state.entropy =
@@ -354,11 +353,10 @@ bool PpoGradient::actor(const at::Tensor& logp, const at::Tensor& entropy, const
 
 bool PpoGradient::critic(const at::Tensor& value, const at::Tensor& d_value) {
   State& state = *state_;
-  TORCH_CHECK(is_plain(value), "values must be contiguous f32 on the CPU");
   check_cells(value);
   check_cells(state.in.returns);
   if (options_.value.clip > 0) check_cells(state.in.old_value);
-  if (!is_finite(value)) return false;
+  if (!is_plain(value) || !is_finite(value)) return false;
   state.critic = critic_gradient(value, state.in, options_, state.cells,
                                  static_cast<float>(state.weight * options_.value_coef), d_value);
   return true;

@@ -19,7 +19,7 @@ void make_contiguous(PolicyGradientInputs& inputs);
 ///     dL_V/dV  = -l'(R - V), or of the clipped value -l'(R - V_clip) while V is inside the clip; the larger error's
 ///     dH       = -entropy_bonus
 /// each times weight, policy_weight or value_coef, and what its cell counts (aggregation.h). Loss and metrics as
-/// policy_gradient_loss. The actor's part and the critic's know nothing of each other: two threads may take them.
+/// policy_gradient_loss. Two threads may take the actor's part and the critic's at the same time.
 ///
 /// Shapes: as PolicyGradientInputs, f32 contiguous on the CPU, mask bool. Errors: throws c10::Error on shapes that do
 /// not fit.
@@ -28,16 +28,17 @@ class PpoGradient {
   explicit PpoGradient(const PolicyGradientOptions& options);
   ~PpoGradient();
 
-  /// Begins a micro-batch of stored numbers, which are kept: logp, entropy and value of `in` are not read. false: they
-  /// have no manual backward that says what policy_gradient_loss and autograd say of them, which is for PPO's clipped
-  /// loss on the CPU in f32, of finite numbers, without a divergence from a reference, not parity.
+  /// Begins a micro-batch. `in` has its stored numbers, which are kept; its logp, entropy and value are not read.
+  /// Returns whether the manual backward covers them: PPO's clipped loss, not parity, no divergence from a reference,
+  /// finite f32 numbers on the CPU. All else is for policy_gradient_loss and autograd.
   bool begin(const PolicyGradientInputs& in, double weight);
-  /// Writes d(weight * loss) of log-probabilities and entropies [N,L]. false, with nothing written: one of them is not
-  /// finite, and policy_gradient_loss says what becomes of its row.
+  /// Writes d(weight * loss) of log-probabilities and entropies [N,L]. Returns false and writes nothing where the
+  /// manual backward does not cover them either: one is not finite, not f32 on the CPU, or there are other entropies
+  /// than log-probabilities.
   bool actor(const at::Tensor& logp, const at::Tensor& entropy, const at::Tensor& d_logp, const at::Tensor& d_entropy);
   /// Likewise of the values [N,V].
   bool critic(const at::Tensor& value, const at::Tensor& d_value);
-  /// Of the parts that were taken since begin().
+  /// Loss and metrics of the parts that were taken since begin().
   MicroResult result() const;
 
  private:

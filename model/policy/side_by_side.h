@@ -16,8 +16,8 @@ inline bool shares_layers(const MlpPass& pass) {
   return kernels::num_threads() >= 4 && pass.rows() * pass.largest_layer() >= kSharedLayer;
 }
 
-/// Calls f(part) for parts 0 to parts - 1 that know nothing of each other, without recording: at the same time where
-/// threads stand by (kernels::with_own_team) and `pass`, the largest of them, does not share its layers. The first
+/// Calls f(part) for the independent parts 0 to parts - 1, without recording a graph: at the same time where threads
+/// stand by (kernels::with_own_team) and `pass`, the largest of them, does not share its layers. The first
 /// exception of a part is thrown again once all have ended.
 template <class F>
 void side_by_side(std::int64_t parts, const MlpPass& pass, const F& f) {

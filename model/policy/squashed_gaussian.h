@@ -24,6 +24,9 @@ ActionRange make_action_range(const std::vector<float>& low, const std::vector<f
 /// (lo, hi).
 at::Tensor squash_log_std(const at::Tensor& raw, double lo, double hi);
 
+/// Keeps the logarithm of what tanh does to volume finite (TanhCorrection::epsilon).
+inline constexpr double kTanhEpsilon = 1e-6;
+
 /// How the density counts what tanh does to volume.
 enum class TanhCorrection : std::uint8_t {
   /// log(scale (1 - tanh(u)^2) + 1e-6), the reference's
@@ -46,11 +49,11 @@ struct SquashedAction {
 /// (reparametrised). `epsilon` is the constant of TanhCorrection::epsilon.
 SquashedAction sample_squashed(const at::Tensor& mean, const at::Tensor& log_std, const at::Tensor& noise,
                                const ActionRange& range, TanhCorrection correction = TanhCorrection::epsilon,
-                               double epsilon = 1e-6);
+                               double epsilon = kTanhEpsilon);
 
 /// log |da/du| of every element, for u [N,W]: log(scale (1 - tanh(u)^2)) as `correction` computes it.
 at::Tensor squash_log_slope(const at::Tensor& u, const ActionRange& range, TanhCorrection correction,
-                            double epsilon = 1e-6);
+                            double epsilon = kTanhEpsilon);
 
 /// The action of the mean: scale tanh(mean) + bias.
 at::Tensor squashed_mode(const at::Tensor& mean, const ActionRange& range);

@@ -9,7 +9,7 @@
 namespace troupe::model {
 namespace {
 
-constexpr float kEpsilon = 1e-6f;  // sample_squashed's
+constexpr auto kEpsilon = static_cast<float>(kTanhEpsilon);
 
 std::vector<float> numbers_of(const at::Tensor& x) {
   const at::Tensor plain = x.to(at::kFloat).contiguous();
