@@ -7,7 +7,8 @@
 #   halfcheetah-256  the same with 2x256
 #   pendulum         SAC on Pendulum-v1, 2x64 ReLU, batch 256, one update a step, 4 environments (PyTorch 1); goal: 0.8 of the bound
 # The bound of a case is the time of its bare parts, one after the other on all cores: on HalfCheetah the environment pool stepped with random actions,
-# policy calls and engine's updates (bench_env_sim, bench_model_policy_update), on Pendulum the engine's updates alone (bench_model_sac_update).
+# policy calls and engine's updates (bench_env_sim, bench_model_policy_update), on Pendulum the engine's updates alone, on two threads
+# (bench_model_sac_update).
 # Peers: PPO as one XLA program (JAX; CartPole alone, as it has no such physics), PyTorch eager and through torch.compile over EnvPool, and sbx
 # (Stable-Baselines3 in JAX) over EnvPool.
 #     bench/peers/loop_bench.sh [--short] [--rounds 5] [--cases "cartpole-16x128 ..."] [--iterations 200] [--cheetah-iterations 40] [--peer-iterations 12]
@@ -25,7 +26,7 @@ source "$root/bench/support/job_options.sh"
 rounds=5 iterations=200 cheetah_iterations=40 peer_iterations=12 sac_steps=8 note=""
 cases="cartpole-16x128 cartpole-64x32 halfcheetah-64 halfcheetah-256 pendulum"
 settings="env.blocks=1 env.blocks=2 env.blocks=1,env.threads=2" peer_threads="1:1 2:1 2:2" jax_threads="pinned 1 all"
-usage() { echo "loop_bench: $1" >&2; sed -n '13,15p' "$0" >&2; exit 2; }
+usage() { echo "loop_bench: $1" >&2; sed -n '14,16p' "$0" >&2; exit 2; }
 flag() {
   case $1 in
     --short)
@@ -92,11 +93,11 @@ ppo_bound() {
   record "$1" bound "threads=$cores" "$(awk -v cores="$cores" '{ printf "2048 %.6f nan", 2048 * $3 / $1 + (32 * $5 / cores + 320 * $4) * 1e-6 }' <<<"$pool $parts")"
 }
 
-# sac_bound ROUND
+# sac_bound ROUND: 1,000 updates
 sac_bound() {
   local milliseconds
-  milliseconds=$("$build/bench/model/bench_model_sac_update" --benchmark_filter='BM_SacEngine/pendulum/2/' --benchmark_format=csv 2>/dev/null |
-    awk -F, '/^"BM_/ { print $3 }')
+  milliseconds=$("$build/bench/model/bench_model_sac_update" --benchmark_filter='BM_SacEngine/pendulum/2/' --benchmark_format=csv 2>"$work/error" |
+    awk -F, '/^"BM_/ { print $3 }') && [ -n "$milliseconds" ] || { cat "$work/error" >&2; echo "loop_bench: bench_model_sac_update told no time" >&2; exit 1; }
   record "$1" bound threads=2 "1000 $milliseconds nan"
 }
 

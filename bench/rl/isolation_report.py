@@ -1,6 +1,6 @@
 """Tables for isolation_bench.sh, of runs in FOLDER/CASE.FORM.WORKERS.ROUND; needs Python's own library alone.
 
-    isolation_report.py FOLDER --skip 2     Markdown tables: rates by form with the step time of a block, and the share of every phase
+    isolation_report.py FOLDER --skip 2     Markdown tables: rates by form, and the share of every phase
 """
 import argparse
 import collections
