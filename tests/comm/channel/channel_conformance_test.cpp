@@ -398,14 +398,14 @@ TEST_P(ChannelTest, BothEndsCountTheSame) {
 TEST_P(ChannelTest, OnItemMayGrantTheSlotAgain) {
   constexpr std::uint64_t kItems = 50;
   std::atomic<std::uint64_t> arrived{0};
-  ChannelConsumer* self = nullptr;
+  std::atomic<ChannelConsumer*> self{nullptr};  // the loop of the consumer reads it
   ChannelConsumer::Callbacks callbacks;
   callbacks.on_producer = [&](const std::string& name, std::uint32_t) {
-    EXPECT_TRUE(self->grant(name, credit_for(0, 0)));
+    EXPECT_TRUE(self.load()->grant(name, credit_for(0, 0)));
   };
   callbacks.on_item = [&](const std::string& name, const Item& item) {
     if (item.credit.tag + 1 < kItems) {
-      EXPECT_TRUE(self->grant(name, credit_for(0, item.credit.tag + 1)));
+      EXPECT_TRUE(self.load()->grant(name, credit_for(0, item.credit.tag + 1)));
     }
     ++arrived;
   };
