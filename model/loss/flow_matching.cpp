@@ -42,17 +42,22 @@ FlowSchedule make_flow_schedule() {
   return {sigmas, timesteps, shifted * (1000.0 / shifted.sum())};
 }
 
+void draw_keyed_noise(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
+                      std::span<float> out) {
+  if (positions.empty()) return;
+  const std::size_t count = out.size() / positions.size();
+  for (std::size_t p = 0; p < positions.size(); ++p) {
+    CounterRng rng(seed, stream, positions[p]);
+    for (float& number : out.subspan(p * count, count)) number = rng.normal();
+  }
+}
+
 at::Tensor keyed_noise(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
                        const std::vector<std::int64_t>& sample_shape) {
   auto shape = sample_shape;
   shape.insert(shape.begin(), static_cast<std::int64_t>(positions.size()));
   auto noise = at::empty(shape, at::TensorOptions().dtype(at::kFloat));
-  float* out = noise.data_ptr<float>();
-  const std::int64_t count = positions.empty() ? 0 : noise.numel() / static_cast<std::int64_t>(positions.size());
-  for (const auto position : positions) {
-    CounterRng rng(seed, stream, position);
-    for (std::int64_t i = 0; i < count; ++i) *out++ = rng.normal();
-  }
+  draw_keyed_noise(seed, stream, positions, {noise.data_ptr<float>(), static_cast<std::size_t>(noise.numel())});
   return noise;
 }
 

@@ -26,8 +26,11 @@ struct FlowSchedule {
 };
 FlowSchedule make_flow_schedule();
 
-/// Standard normal f32 [B, sample_shape...]: element e of the sample at position p is draw e of CounterRng(seed,
-/// stream, p), so a sample's noise depends neither on the batch it is in nor on the number of ranks.
+/// Standard normal numbers, as many for each position: element e of the sample at position p is draw e of
+/// CounterRng(seed, stream, p), so a sample's noise depends neither on the batch it is in nor on the number of ranks.
+void draw_keyed_noise(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
+                      std::span<float> out);
+/// The same as f32 [B, sample_shape...].
 at::Tensor keyed_noise(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
                        const std::vector<std::int64_t>& sample_shape);
 

@@ -7,20 +7,10 @@
 #include <numbers>
 
 #include "model/loss/rl_keys.h"
+#include "model/policy/act_by_rows.h"
 #include "model/policy/manual_policy_gradient.h"
 
 namespace troupe::model {
-namespace {
-
-bool is_plain_rows(const at::Tensor& state) {
-  return state.scalar_type() == at::kFloat && state.is_contiguous() && state.is_cpu();
-}
-
-bool is_f32(const ParamView& view) {
-  return view.tensors().empty() || view.tensors().begin()->second.scalar_type() == at::kFloat;
-}
-
-}  // namespace
 
 Result<std::shared_ptr<const PolicyNet>> make_actor_critic_net(const PolicyConfig& policy,
                                                                const AlgorithmConfig& algorithm,
@@ -75,10 +65,7 @@ at::Tensor ActorCritic::value(const ParamView& critic, const Batch& batch) const
   return critic_->forward(critic, batch);
 }
 
-bool ActorCritic::has_manual_backward() const {
-  const auto is_manual = [](const ObservationNet& net) { return net.is_plain_mlp() && MlpPass::supports(net.mlp()); };
-  return is_manual(actor_) && (!critic_ || is_manual(*critic_));
-}
+bool ActorCritic::has_manual_backward() const { return actor_.is_plain_mlp() && (!critic_ || critic_->is_plain_mlp()); }
 
 ActorCriticNet::ActorCriticNet(std::shared_ptr<const ActorCritic> model, const AlgorithmConfig& algorithm,
                                const PolicyShape& shape)
@@ -92,11 +79,6 @@ ActorCriticNet::ActorCriticNet(std::shared_ptr<const ActorCritic> model, const A
       }()) {
   acting_units_.push_back("actor");
   if (model_->critic()) acting_units_.push_back("critic");
-}
-
-bool ActorCriticNet::takes_rows(const UnitViews& views, const at::Tensor& state) const {
-  return acts_on_rows() && state.dim() == 2 && is_plain_rows(state) &&
-         std::all_of(views.begin(), views.end(), [](const auto& view) { return is_f32(view.second); });
 }
 
 void ActorCriticNet::act_on_rows(const UnitViews& views, const RowsToAct& rows) const {
@@ -127,24 +109,8 @@ void ActorCriticNet::act_on_rows(const UnitViews& views, const RowsToAct& rows) 
 
 ActResult ActorCriticNet::act(const UnitViews& views, const ActRequest& request) const {
   const at::NoGradGuard no_grad;
+  if (auto acted = act_by_rows(*this, model_->head().action_width(), views, request)) return *std::move(acted);
   ActResult result;
-  const auto state = request.observation.find(rl_keys::kState);
-  if (state != request.observation.end() && takes_rows(views, state->second)) {
-    const std::int64_t rows = state->second.size(0);
-    result.action = at::empty({rows, model_->head().action_width()}, at::kFloat);
-    result.logp = at::empty({rows, logp_width()}, at::kFloat);
-    if (model_->critic()) result.value = at::empty({rows, value_width()}, at::kFloat);
-    act_on_rows(views, {.rows = rows,
-                        .state = state->second.const_data_ptr<float>(),
-                        .state_dim = state->second.size(1),
-                        .seed = request.seed,
-                        .keys = request.keys,
-                        .deterministic = request.deterministic,
-                        .action = result.action.data_ptr<float>(),
-                        .logp = result.logp.data_ptr<float>(),
-                        .value = model_->critic() ? result.value.data_ptr<float>() : nullptr});
-    return result;
-  }
   const auto& actor = views.at("actor");
   auto acted = model_->actor().forward_remembering(actor, request.observation);
   auto sample = model_->head().sample(actor, acted.outputs, request.seed, request.keys, request.deterministic,
@@ -162,15 +128,8 @@ ActResult ActorCriticNet::act(const UnitViews& views, const ActRequest& request)
 at::Tensor ActorCriticNet::value(const UnitViews& views, const Batch& observation) const {
   TORCH_CHECK(model_->critic().has_value(), "this policy has no critic");
   const at::NoGradGuard no_grad;
-  const auto state = observation.find(rl_keys::kState);
-  if (state == observation.end() || !takes_rows(views, state->second))
-    return model_->critic()->forward(views.at("critic"), observation);
-  const at::Tensor values = at::empty({state->second.size(0), value_width()}, at::kFloat);
-  act_on_rows(views, {.rows = state->second.size(0),
-                      .state = state->second.const_data_ptr<float>(),
-                      .state_dim = state->second.size(1),
-                      .value = values.data_ptr<float>()});
-  return values;
+  if (auto values = value_by_rows(*this, views, observation)) return *std::move(values);
+  return model_->critic()->forward(views.at("critic"), observation);
 }
 
 at::Tensor ActorCriticNet::logp(const UnitViews& views, const Batch& batch) const {

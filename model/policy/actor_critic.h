@@ -78,9 +78,6 @@ class ActorCriticNet final : public PolicyNet {
   std::shared_ptr<const Network> objective(const std::string& phase) const override;
 
  private:
-  /// Whether act_on_rows() takes an observation with these parameters.
-  bool takes_rows(const UnitViews& views, const at::Tensor& state) const;
-
   const std::shared_ptr<const ActorCritic> model_;
   const std::shared_ptr<const Network> objective_;
   std::vector<std::string> acting_units_;

@@ -78,9 +78,8 @@ double mean_of(const std::vector<const float*>& x, std::int64_t n) {
 }  // namespace
 
 bool has_manual_sac(const SacModel& model) {
-  const auto fits = [](const ObservationNet& net) { return net.is_plain_mlp() && MlpPass::supports(net.mlp()); };
   // the targets have the critics' shapes
-  return fits(model.actor_net()) && fits(model.online_nets().front());
+  return model.actor_net().is_plain_mlp() && model.online_nets().front().is_plain_mlp();
 }
 
 SacWorkspace::SacWorkspace(const SacModel& model, std::int64_t rows, bool with_targets)

@@ -20,7 +20,6 @@ class MlpPass {
   /// Allocates for `rows` rows. `mlp` must outlive it. Errors: throws c10::Error on an Mlp with layer norm.
   MlpPass(const Mlp& mlp, std::int64_t rows);
 
-  static bool supports(const Mlp& mlp) { return !mlp.shape().layer_norm; }
   std::int64_t rows() const noexcept { return rows_; }
   /// Numbers of its largest weight.
   std::int64_t largest_layer() const noexcept;

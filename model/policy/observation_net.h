@@ -40,9 +40,9 @@ class ObservationNet {
   Remembered forward_remembering(const ParamView& view, const Batch& observation) const;
   /// The columns of rl_keys::kState that it reads, a view.
   at::Tensor state(const Batch& observation) const { return features_.state(observation); }
-  /// The Mlp. If is_plain_mlp(), it is the whole network and reads state() alone.
+  /// The Mlp. If is_plain_mlp(), it is the whole network, reads state() alone and has no layer norm: MlpPass takes it.
   const Mlp& mlp() const noexcept { return mlp_; }
-  bool is_plain_mlp() const noexcept { return features_.reads_state_only() && !memory_; }
+  bool is_plain_mlp() const noexcept { return features_.reads_state_only() && !memory_ && !mlp_.shape().layer_norm; }
   /// W of the memory; only with has_memory().
   std::int64_t memory_width() const { return memory_->gru.width(); }
   /// Numbers of forward()'s answer.

@@ -46,6 +46,11 @@ void SquashedRows::forward(const float* outputs, const float* noise, float* acti
   }
 }
 
+void SquashedRows::mode(const float* outputs, float* action, std::int64_t stride) const {
+  for (std::size_t row = 0; row < logp_.size(); ++row, outputs += 2 * width_, action += stride)
+    for (std::size_t i = 0; i < width_; ++i) action[i] = scale_[i] * std::tanh(outputs[i]) + bias_[i];
+}
+
 void SquashedRows::backward(const float* noise, const float* d_action, std::int64_t stride, float d_logp,
                             float* d_outputs) const {
   for (std::size_t row = 0; row < logp_.size(); ++row, d_outputs += 2 * width_, d_action += stride) {

@@ -22,6 +22,8 @@ class SquashedRows {
 
   /// Of outputs [N,2W], mean and raw log_std, and noise [N,W]; actions go to `action` with `stride`.
   void forward(const float* outputs, const float* noise, float* action, std::int64_t stride);
+  /// squashed_mode, of the same outputs: tanh of the mean.
+  void mode(const float* outputs, float* action, std::int64_t stride) const;
   /// [N], of the last forward.
   const std::vector<float>& logp() const noexcept { return logp_; }
   /// Of the same noise: writes d(loss)/d(outputs) [N,2W], for d(loss)/d(action) with `stride` and the d(loss)/d(logp)

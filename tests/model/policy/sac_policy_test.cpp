@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "base/random.h"
+#include "model/loss/flow_matching.h"
 #include "model/loss/sac_loss.h"
 #include "model/policy/sac_objective.h"
 #include "tests/model/policy/policy_fixture.h"
@@ -217,6 +219,34 @@ TEST(SacPolicyTest, ARowsActionDependsOnItsKeyAndStaysInsideTheBounds) {
   testing::expect_near(net->act(views, {third, 7, key}).action, all.action.narrow(0, 3, 1), 1e-6, "row 3 alone");
   const auto mode = net->act(views, {observation, 7, keys, /*deterministic=*/true}).action;
   testing::expect_near(net->act(views, {observation, 8, keys, true}).action, mode, 0, "the mode has no seed");
+}
+
+TEST(SacPolicyTest, PlainRowsGetTheAnswersOfTensors) {
+  const auto c = sac_case();
+  const auto net = *make_sac_policy_net(c.policy, c.algorithm, c.shape);
+  const auto model = make_model(c);
+  const auto views = testing::by_name(net->units(), testing::start_parameters(net->units(), 3, 0.3));
+  const auto observation = testing::draw_observation(c.shape, 5, 8);
+  const at::Tensor& state = observation.at(rl_keys::kState);
+  const auto keys = testing::row_keys(5);
+  const auto [mean, log_std] = model->distribution(views.at("actor"), observation);
+  const auto noise = keyed_noise(7, rng_stream::policy_action, keys, {model->action_width()});
+  ASSERT_TRUE(net->acts_on_rows());
+  for (const bool deterministic : {false, true}) {
+    const at::Tensor action = at::empty({5, model->action_width()}, at::kFloat);
+    net->act_on_rows(views, {.rows = 5,
+                             .state = state.const_data_ptr<float>(),
+                             .state_dim = state.size(1),
+                             .seed = 7,
+                             .keys = keys,
+                             .deterministic = deterministic,
+                             .action = action.data_ptr<float>()});
+    EXPECT_TRUE(action.equal(net->act(views, {observation, 7, keys, deterministic}).action)) << "to the bit";
+    testing::expect_near(action,
+                         deterministic ? squashed_mode(mean, model->range())
+                                       : sample_squashed(mean, log_std, noise, model->range()).action,
+                         1e-6, "the generic form");
+  }
 }
 
 TEST(SacPolicyTest, TheTargetHasTheLayoutOfTheCritic) {
