@@ -1,10 +1,9 @@
 #include "env/classic/reach.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/random.h"
@@ -36,37 +35,49 @@ EnvSpec Reach::make_spec() {
   return spec;
 }
 
-Result<void> Reach::reset(std::uint64_t seed, StepSlot out) {
-  CounterRng rng(seed, env_stream::reset, 0);
-  const double angle = rng.uniform(-std::numbers::pi, std::numbers::pi), distance = rng.uniform(kNearest, kFarthest);
-  for (int i = 0; i < 2; ++i) state_[static_cast<std::size_t>(i)] = rng.uniform(-0.5, 0.5);
-  state_[2] = state_[0] + distance * std::cos(angle);
-  state_[3] = state_[1] + distance * std::sin(angle);
-  observe_into(out);
-  return {};
-}
+Reach::Reach(EnvSpec spec, std::int64_t lanes) : spec_(std::move(spec)), states_(static_cast<std::size_t>(lanes)) {}
 
-Result<void> Reach::step(std::span<const float> action, StepSlot out) {
-  if (action.size() != 2) return invalid_argument(fmt::format("reach-v1: {} actions, wants 2", action.size()));
-  for (std::size_t i = 0; i < 2; ++i) {
-    const double velocity = std::clamp(static_cast<double>(action[i]), -1.0, 1.0);
-    state_[i] = std::clamp(state_[i] + kDt * velocity, -kWall, kWall);
+Result<void> Reach::reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
+                          std::span<const StepSlot> out) {
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    CounterRng rng(seeds[i], env_stream::reset, 0);
+    const double angle = rng.uniform(-std::numbers::pi, std::numbers::pi), distance = rng.uniform(kNearest, kFarthest);
+    for (std::size_t axis = 0; axis < 2; ++axis) state[axis] = rng.uniform(-0.5, 0.5);
+    state[2] = state[0] + distance * std::cos(angle);
+    state[3] = state[1] + distance * std::sin(angle);
+    write_observation(state, out[i]);
   }
-  const bool reached = std::hypot(state_[2] - state_[0], state_[3] - state_[1]) < kReached;
-  *out.reward = reached ? 1 : 0;
-  *out.terminated = *out.success = reached;
-  observe_into(out);
   return {};
 }
 
-void Reach::observe_into(const StepSlot& out) const {
+Result<void> Reach::step(std::span<const std::int64_t> lanes, std::span<const float> actions,
+                         std::span<const StepSlot> out) {
+  TROUPE_TRY(check_actions(spec_, lanes, actions));
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      const double velocity = std::clamp(static_cast<double>(actions[2 * i + axis]), -1.0, 1.0);
+      state[axis] = std::clamp(state[axis] + kDt * velocity, -kWall, kWall);
+    }
+    const bool reached = std::hypot(state[2] - state[0], state[3] - state[1]) < kReached;
+    *out[i].reward = reached ? 1 : 0;
+    *out[i].terminated = *out[i].success = reached;
+    write_observation(state, out[i]);
+  }
+  return {};
+}
+
+void Reach::write_observation(const State& state, const StepSlot& out) {
   const auto observation = out.field<float>(0, 4);
   for (std::size_t i = 0; i < 2; ++i) {
-    observation[i] = static_cast<float>(state_[i]);
-    observation[i + 2] = static_cast<float>(state_[i + 2] - state_[i]);
+    observation[i] = static_cast<float>(state[i]);
+    observation[i + 2] = static_cast<float>(state[i + 2] - state[i]);
   }
 }
 
-std::uint64_t Reach::state_hash() const { return xxh3_64(std::as_bytes(std::span(state_))); }
+std::uint64_t Reach::state_hash(std::int64_t lane) const {
+  return xxh3_64(std::as_bytes(std::span(states_[static_cast<std::size_t>(lane)])));
+}
 
 }  // namespace troupe::env

@@ -3,10 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <utility>
+#include <vector>
 
 #include "base/result.h"
-#include "env/env.h"
+#include "env/batch_env.h"
 
 namespace troupe::env {
 
@@ -14,20 +14,25 @@ namespace troupe::env {
 /// episode within 0.1 m of it, else 0. Smooth and without inertia, so that chunks of actions lose little.
 ///     observation "state" f32 [4]: position in m, goal - position in m
 ///     action f32 [2]: velocity in m/s
-class Reach final : public Env {
+class Reach final : public BatchEnv {
  public:
   static EnvSpec make_spec();
-  explicit Reach(EnvSpec spec = make_spec()) : spec_(std::move(spec)) {}
+  explicit Reach(EnvSpec spec = make_spec(), std::int64_t lanes = 1);
 
   const EnvSpec& spec() const noexcept override { return spec_; }
-  Result<void> reset(std::uint64_t seed, StepSlot out) override;
-  Result<void> step(std::span<const float> action, StepSlot out) override;
-  std::uint64_t state_hash() const override;
+  std::int64_t lanes() const noexcept override { return static_cast<std::int64_t>(states_.size()); }
+  Result<void> reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
+                     std::span<const StepSlot> out) override;
+  Result<void> step(std::span<const std::int64_t> lanes, std::span<const float> actions,
+                    std::span<const StepSlot> out) override;
+  std::uint64_t state_hash(std::int64_t lane) const override;
 
  private:
-  void observe_into(const StepSlot& out) const;
+  /// Position and goal.
+  using State = std::array<double, 4>;
+  static void write_observation(const State& state, const StepSlot& out);
   EnvSpec spec_;
-  std::array<double, 4> state_{};  // position, goal
+  std::vector<State> states_;  // of each lane
 };
 
 }  // namespace troupe::env
