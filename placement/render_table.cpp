@@ -217,6 +217,30 @@ std::string batch_line(const Plan& plan, const JobConfig& job) {
       format_grouped(job.training.steps * shape.env_steps_per_step()));
 }
 
+// Of a job of reinforcement learning: what a policy call answers, and whether others are simulated meanwhile.
+std::string policy_calls_line(const Plan& plan, const JobConfig& job) {
+  if (job.job.kind != JobKind::rl) return {};
+  const std::int64_t together = job.rollout.batch_blocks, blocks = rl_shape(job).blocks,
+                     workers = std::max<std::int64_t>(1, static_cast<std::int64_t>(actors_of(plan, "rollout").size())),
+                     of_each = (blocks + workers - 1) / workers;
+  const std::string size = together == 0   ? "all blocks that wait"
+                           : together == 1 ? "one block"
+                                           : fmt::format("{} blocks", together);
+  std::string turns;
+  if (steps_inline(job)) {
+    turns = "a rollout worker steps and answers its blocks in turn";
+  } else if (of_each > std::max<std::int64_t>(1, together)) {
+    turns = fmt::format("a rollout worker has {}: some are simulated while others are answered (double buffering)",
+                        of_each);
+  } else {
+    turns = fmt::format(
+        "a rollout worker has {}, and waits while they are simulated; with env.blocks={} it would answer others "
+        "meanwhile",
+        of_each, 2 * workers * std::max<std::int64_t>(1, together));
+  }
+  return fmt::format("  {:<13} each answers {}; {}\n", "policy calls", size, turns);
+}
+
 // One line per (from role, to role, transport).
 std::string stream_lines(const Plan& plan) {
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<const PlannedStream*>> groups;
@@ -256,8 +280,8 @@ std::string to_table(const Plan& plan, const JobConfig& job) {
   std::string text = fmt::format(fmt::runtime(kRow), "actor", "count", "where", "cpus", "memory", "notes");
   text += learner_block(plan, job);
   for (const std::string& role : elastic_roles(job)) text += pool_block(plan, job, role);
-  text +=
-      evaluator_block(plan, job) + checkpointer_block(plan, job) + replay_log_line(plan, job) + batch_line(plan, job);
+  text += evaluator_block(plan, job) + checkpointer_block(plan, job) + replay_log_line(plan, job) +
+          batch_line(plan, job) + policy_calls_line(plan, job);
   text += fmt::format("  {:<13} {} over {} rank{}\n", "collective", plan.collective, plan.batch.data_ranks,
                       plan.batch.data_ranks == 1 ? "" : "s");
   if (!plan.products.empty()) text += fmt::format("  {:<13} {} (bf16)\n", "products", plan.products);

@@ -159,6 +159,20 @@ TEST_F(RlPlanTest, PrintsEveryFlow) {
   EXPECT_THAT(table, HasSubstr("learner -> rollout"));
   EXPECT_THAT(table, HasSubstr("learner -> evaluator"));
   EXPECT_THAT(table, HasSubstr("8 blocks x 2 environments x 128 control steps x 1 = 2,048 environment steps"));
+  EXPECT_THAT(table, HasSubstr("policy calls  each answers one block; a rollout worker has 8: some are simulated while "
+                               "others are answered (double buffering)\n"));
+}
+
+TEST_F(RlPlanTest, SaysWhatSimulatesWhileThePolicyAnswers) {
+  const auto table = [&] { return to_table(plan_of(job), job); };
+  job.env.blocks = 1;
+  EXPECT_THAT(table(), HasSubstr("each answers one block; a rollout worker has 1, and waits while they are simulated; "
+                                 "with env.blocks=2 it would answer others meanwhile\n"));
+  job.env.blocks = 8;
+  job.rollout.batch_blocks = 0;
+  EXPECT_THAT(table(), HasSubstr("each answers all blocks that wait; a rollout worker has 8: some are simulated"));
+  job.cluster.isolation["env"] = "inline";
+  EXPECT_THAT(table(), HasSubstr("a rollout worker steps and answers its blocks in turn\n"));
 }
 
 /// SAC over items of 15 calls of 2 environments, 4 items a step.
