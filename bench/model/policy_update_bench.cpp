@@ -1,9 +1,9 @@
 // One minibatch of PPO over small MLPs, and one policy call, in microseconds: the hand-written backward against the
 // engine's generic unit, where autograd differentiates the networks and the loss has its manual backward (with and
 // without running forward again). 64 rows, 17 numbers -> 64 -> 64 -> 6 and a critic 17 -> 64 -> 64 -> 1, tanh; one
-// thread, or --threads of which the others stand by, as a learner's do. Goals: explicit at least 3 times as fast as
-// autograd; the engine's step (layout, gradients' sum, vote, AdamW) at most 22 us beside its arithmetic; a policy call
-// far below 100 us.
+// thread, or --threads of which the others stand by, as a learner's do; beside them the products and activations of the
+// same networks alone. Goals: explicit at least 3 times as fast as autograd; with --rows 256 the engine's step (loss,
+// layout, gradients' sum, vote, AdamW) at most 1.3 times its products and activations; a policy call far below 100 us.
 //     policy_update [--rows 64] [--width 64] [--threads 1] [--rounds 7] [--out RESULT.md]
 //     policy_update --parts ...   for bench/peers/loop_bench.sh: prints the microseconds of the engine's step and of a
 //                                 policy call in plain memory, medians
@@ -26,6 +26,8 @@
 #include "kernels/threads.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/actor_critic.h"
+#include "model/policy/mlp_pass.h"
+#include "model/policy/side_by_side.h"
 #include "model/shard/engine.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/init.h"
@@ -43,6 +45,7 @@ struct Options {
 
 /// Networks, parameters and one minibatch.
 struct Setup {
+  std::shared_ptr<const ActorCritic> model;
   std::shared_ptr<const PolicyNet> net;
   std::shared_ptr<const Network> network;
   std::vector<ParamView> params, gradients;
@@ -68,7 +71,8 @@ Setup make_setup(const Options& options) {
   shape.state_dim = 17;
   shape.action_dim = 6;
   Setup setup;
-  setup.net = must(make_actor_critic_net(policy, AlgorithmConfig{}, shape));
+  setup.model = must(ActorCritic::make(policy, AlgorithmConfig{}, shape));
+  setup.net = std::make_shared<ActorCriticNet>(setup.model, AlgorithmConfig{}, shape);
   setup.network = setup.net->objective("policy");
   setup.params = make_views(setup.net->units(), false);
   setup.gradients = make_views(setup.net->units(), true);
@@ -88,6 +92,37 @@ void run_tape(const Setup& s, RecomputeLevel level) {
   for (std::size_t u = units; u-- > 0;) tape.backward(static_cast<int>(u), s.params[u], s.gradients[u]);
   tape.result();
 }
+
+/// Forward and backward through actor and critic of the same minibatch, for a gradient of their outputs that is given:
+/// products and activations, without loss, sum of gradients or optimizer.
+class BareNetworks {
+ public:
+  explicit BareNetworks(const Setup& s)
+      : setup_(s), actor_(s.model->actor().mlp(), s.batch), critic_(s.model->critic()->mlp(), s.batch) {}
+  void operator()() {
+    side_by_side(2, actor_.pass, [&](std::int64_t part) {
+      const auto unit = static_cast<std::size_t>(part);
+      (part == 0 ? actor_ : critic_).run(setup_.params[unit], setup_.gradients[unit], setup_.batch);
+    });
+  }
+
+ private:
+  struct Side {
+    Side(const Mlp& mlp, const Batch& batch)
+        : pass(mlp, batch.at(rl_keys::kState).size(0)), d_output(at::ones({pass.rows(), mlp.shape().outputs})) {}
+    void run(const ParamView& params, const ParamView& gradients, const Batch& batch) {
+      const at::Tensor& state = batch.at(rl_keys::kState);
+      pass.forward(params, state);
+      pass.backward(params, state, d_output, &gradients);
+    }
+
+    MlpPass pass;
+    at::Tensor d_output;
+  };
+
+  const Setup& setup_;
+  Side actor_, critic_;
+};
 
 /// One rank with the explicit backward, as a learner has it.
 class EngineUpdate {
@@ -155,7 +190,7 @@ struct Program {
 };
 
 constexpr const char *kExplicit = "update, explicit", *kEngineStep = "update, explicit, the engine's whole step",
-                     *kActOnRows = "act, in plain memory";
+                     *kBare = "products and activations of an update", *kActOnRows = "act, in plain memory";
 
 const Series& series_of(const std::vector<Program>& programs, const std::string& name) {
   return std::find_if(programs.begin(), programs.end(), [&](const auto& p) { return p.name == name; })->series;
@@ -176,7 +211,10 @@ std::string report(const std::vector<Program>& programs, const Options& options,
   Series beside{};
   for (std::size_t r = 0; r < step.values.size(); ++r)
     beside.values.push_back(step.values[r] - series_of(programs, kExplicit).values[r]);
-  return text + fmt::format("\nThe engine's step beside its arithmetic, microseconds: {}.\n", beside.text(1));
+  return text + fmt::format(
+                    "\nThe engine's step beside its arithmetic, microseconds: {}. The engine's step / its products and "
+                    "activations: {}.\n",
+                    beside.text(1), ratio(step, series_of(programs, kBare)).text(2));
 }
 
 int run(const Options& options, const std::string& command) {
@@ -207,11 +245,13 @@ int run(const Options& options, const std::string& command) {
                             .logp = drawn.data() + 6 * rows,
                             .value = drawn.data() + 12 * rows};
   EngineUpdate engine(s);
+  BareNetworks bare(s);
   std::vector<Program> programs{
       {"update, autograd, graph kept", [&] { run_tape(s, RecomputeLevel::none); }},
       {"update, autograd, forward run again", [&] { run_tape(s, RecomputeLevel::full); }},
       {kExplicit, [&] { s.network->manual_backward()->run(s.params, s.batch, 1.0, s.gradients); }},
       {kEngineStep, [&] { engine(); }},
+      {kBare, [&] { bare(); }},
       {fmt::format("act, {} rows", options.rows), [&] { s.net->act(views, all); }},
       {"act, 8 rows", [&] { s.net->act(views, eight); }},
       {kActOnRows, [&] { s.net->act_on_rows(views, in_memory); }},
