@@ -8,7 +8,7 @@ import json
 import pathlib
 import statistics
 
-FORMS = "inline", "thread", "process"
+FORMS = "inline", "thread", "process", "before"
 LEARNER = {"advantages": "time/cal_adv_and_returns", "update": "time/actor_training", "publish": "time/publish", "wait": "time/generate_rollouts"}
 ROLLOUT = "simulate", "policy", "record", "hand_over", "wait"
 
@@ -44,15 +44,16 @@ def main():
         cases[case, workers] = None
         rates[case, workers, form][number], found = read(run, args.skip)
         shares[case, workers, form].append(found)
-    print("| case | rollout workers | " + " | ".join(f"{form}, steps/s" for form in FORMS) + " | process / inline, a round |\n|---|---|" + "---|" * 4)
+    forms = [form for form in FORMS if any(key[2] == form for key in rates)]
+    print("| case | rollout workers | " + " | ".join(f"{form}, steps/s" for form in forms) + " | process / inline, a round |\n|---|---|" + "---|" * (len(forms) + 1))
     for case, workers in cases:
-        by_form = [rates[case, workers, form] for form in FORMS]
+        by_form = [rates[case, workers, form] for form in forms]
         ratios = [by_form[2][number] / by_form[0][number] for number in by_form[0] if number in by_form[2]]
         columns = [f"{median_of(list(by_round.values())):,.0f}" for by_round in by_form]
         print(f"| {case} | {workers} | " + " | ".join(columns) + f" | {median_of(ratios):.2f} ({min(ratios):.2f} .. {max(ratios):.2f}) |")
     names = [f"learner {phase}" for phase in LEARNER] + [f"rollout {phase}" for phase in ROLLOUT]
     print("\nShares of time in %: of the learner, and of the rollout workers (simulate with simulators: while they simulate; they report every 2 s,\n"
-          "the first time of their start too, and runs that are shorter have no shares of theirs).\n")
+          "the first time of their start too, and runs that are shorter have no shares of theirs). Before: processes of an older commit.\n")
     print("| case | workers | form | " + " | ".join(name.replace("_", "-") for name in names) + " |\n|---|---|---|" + "---|" * len(names))
     for (case, workers, form), found in shares.items():
         medians = [median_of([share[name] for share in found]) for name in names]
