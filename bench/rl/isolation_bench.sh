@@ -41,10 +41,12 @@ one_run() {
     halfcheetah-*) job=rl_halfcheetah_ppo ;;
     *) usage "--cases: $1 is cartpole-ROWS or halfcheetah-ROWS" ;;
   esac
-  [ "$form" != before ] || form=process program=$before
+  local placed=()
+  # an older program does not take the pools' sizes from their limits
+  [ "$form" != before ] || form=process program=$before placed=("cluster.component_placement.env=0:0-$(($3 - 1))" "cluster.component_placement.rollout=0:0-$(($3 - 1))")
   [ "$form" != process ] || rollout=process
   "$program" run "$job" --resume never "job.run_root=$work/$1.$2.$3.$4" "cluster.isolation.env=$form" "cluster.isolation.rollout=$rollout" \
-    "cluster.elastic={rollout: {min: $3, max: $3}, env: {min: $3, max: $3}}" "env.num_envs=$rows" env.blocks=2 "rollout.steps=$((2048 / rows))" \
+    "cluster.elastic={rollout: {min: $3, max: $3}, env: {min: $3, max: $3}}" ${placed[@]+"${placed[@]}"} "env.num_envs=$rows" env.blocks=2 "rollout.steps=$((2048 / rows))" \
     "training.steps=$iterations" training.global_batch_size=64 training.micro_batch_size=64 eval.every=0 eval.episodes=1 metrics.every=1 \
     'metrics.sinks=[jsonl]' ${words[@]+"${words[@]}"} >"$work/error" 2>&1 || { cat "$work/error" >&2; exit 1; }
   printf '%s %s %s round %s\n' "$1" "$2" "$3" "$4" >&2
