@@ -87,6 +87,10 @@ class Field:
             value = np.asarray(value)
             out[...] = value if value.shape == self.shape else value.reshape(self.shape)
 
+    def is_action_mask(self, choices):
+        """Whether it is the part "action_mask" that says which of so many choices are allowed, as PettingZoo names it."""
+        return choices > 0 and self.path[-1:] == ("action_mask",) and self.shape == (choices,)
+
     def description(self):
         kind = {"uint8": "u8", "float32": "f32", "float64": "f64"}[self.dtype.name]
         return {"name": self.name, "dtype": kind, "shape": list(self.shape), "low": number(self.low),

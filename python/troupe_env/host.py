@@ -48,6 +48,7 @@ class Kind:
             raise Said(f"{env_id}: agents is {self.agents}; wanted 1 or more")
         self.fields = fields_of(first.observation_space, {"f32": "f4", "f64": "f8"}[own.get("obs_dtype", "f32")])
         self.actions = Actions(first.action_space)
+        self.mask = next((field for field in self.fields if field.is_action_mask(self.actions.choices)), None)
         self._probe(first)
 
     def make(self):
@@ -76,8 +77,7 @@ class Kind:
         begun = env.reset(seed=0)
         if not isinstance(begun, tuple) or len(begun) != 2:
             raise Said(f"{self.env_id}: reset returns a {type(begun).__name__}; wanted (observation, info)")
-        some = self.actions.to_env(self.actions.some()[None])[0]
-        stepped = env.step([some] * self.agents if self.is_team else some)
+        stepped = env.step([self._some(seen) for seen in begun[0]] if self.is_team else self._some(begun[0]))
         if not isinstance(stepped, tuple) or len(stepped) != 5:
             raise Said(f"{self.env_id}: step returns {len(stepped) if isinstance(stepped, tuple) else 'no tuple of'} "
                        "values; wanted (observation, reward, terminated, truncated, info)")
@@ -88,6 +88,15 @@ class Kind:
         self.info = sorted(key for key, value in info.items()
                            if isinstance(value, plain) and key != self.success_key and "." not in key)
 
+    def _some(self, observation):
+        """An action that is allowed at this observation."""
+        action = self.actions.some()
+        if self.mask is not None:
+            allowed = np.zeros(self.mask.shape, self.mask.dtype)
+            self.mask.write(allowed, observation)
+            action[0] = np.argmax(allowed)
+        return self.actions.to_env(action[None])[0]
+
     def description(self):
         """EnvSpec, as docs/env.md has it in JSON."""
         env = self._first
@@ -95,7 +104,8 @@ class Kind:
         threshold = getattr(env, "reward_threshold", None)
         return {"version": 1,
                 "id": self.env_id,
-                "observation": [field.description() for field in self.fields],
+                "observation": [{**field.description(), **({"reader": "action_mask"} if field is self.mask else {})}
+                                for field in self.fields],
                 "action": self.actions.description(),
                 "info": self.info,
                 "has_success": self.success_key is not None,

@@ -130,6 +130,30 @@ class Wild:
         Wild.closed += 1
 
 
+class Masked:
+    """Allows the choices 1 and 2 in turn, and says so as PettingZoo's environments do."""
+
+    def __init__(self):
+        self.observation_space = Dict({"observation": Box(-1, 1, (2,)), "action_mask": Box(0, 1, (3,), np.int8)})
+        self.action_space = Discrete(3)
+
+    def reset(self, seed=None):
+        self._step = 0
+        return self._observation(), {}
+
+    def step(self, action):
+        if action != self._allowed():
+            raise ValueError(f"{action} is not allowed")
+        self._step += 1
+        return self._observation(), 1.0, False, False, {}
+
+    def _allowed(self):
+        return 1 + self._step % 2
+
+    def _observation(self):
+        return {"observation": np.zeros(2, np.float32), "action_mask": np.eye(3, dtype=np.int8)[self._allowed()]}
+
+
 class OldForm(Line):
     """Of the time before truncation."""
 

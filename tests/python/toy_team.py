@@ -1,5 +1,5 @@
 """A module of PettingZoo's parallel form, without PettingZoo: agents walk along a line, and one that has passed 1 leaves.
-`wide`: the last agent observes more than the others."""
+`wide`: the last agent observes more than the others. `keeps`: agents that have ended stay on the list."""
 import numpy as np
 from troupe_env.spaces import Box
 
@@ -7,10 +7,10 @@ from troupe_env.spaces import Box
 class parallel_env:  # noqa: N801 - as PettingZoo names it
     max_cycles = 12
 
-    def __init__(self, walkers=3, wide=False):
+    def __init__(self, walkers=3, wide=False, keeps=False):
         self.possible_agents = [f"walker_{i}" for i in range(walkers)]
         self.agents = []
-        self._wide = wide
+        self._wide, self._keeps = wide, keeps
 
     @property
     def unwrapped(self):
@@ -37,7 +37,8 @@ class parallel_env:  # noqa: N801 - as PettingZoo names it
         gone = {agent: self._at[agent] > 1 for agent in self.agents}
         cut = {agent: self._step >= self.max_cycles and not gone[agent] for agent in self.agents}
         observations, there = self._observations(self.agents), self.agents
-        self.agents = [agent for agent in there if not gone[agent] and not cut[agent]]
+        if not self._keeps:
+            self.agents = [agent for agent in there if not gone[agent] and not cut[agent]]
         return (observations, {agent: float(self._at[agent]) for agent in there}, gone, cut,
                 {agent: {"late": float(self._step)} for agent in there})
 

@@ -73,6 +73,15 @@ class FieldsTest(unittest.TestCase):
                          [("arm.joints", "float32", (4,)), ("bytes", "float32", (5,)), ("mode", "float32", (3,)),
                           ("rgb.camera", "uint8", (4, 6, 3)), ("rgb.channels_first", "uint8", (32, 20, 3))])
 
+    def test_a_mask_of_the_choices_is_read_as_one_and_obeyed_from_the_first_step(self):
+        described = Kind("python:toy_envs:Masked", "{}").description()["observation"]
+        self.assertEqual([(field["name"], field.get("reader")) for field in described],
+                         [("action_mask", "action_mask"), ("observation", None)])
+        mask = fields_of(Dict({"action_mask": Box(0, 1, (3,)), "other": Box(0, 1, (3,))}))
+        self.assertEqual([field.is_action_mask(3) for field in mask], [True, False])
+        self.assertEqual([field.is_action_mask(0) for field in mask], [False, False], "of continuous actions")
+        self.assertEqual([field.is_action_mask(4) for field in mask], [False, False])
+
     def test_a_part_that_stands_alone_is_the_state(self):
         for space in (Box(-1, 1, (3,)), Dict({"observation": Box(-1, 1, (3,))})):
             self.assertEqual([f.name for f in fields_of(space)], ["state"])
@@ -157,6 +166,12 @@ class RowsTest(unittest.TestCase):
         rows.reset(np.arange(1), np.array([5], np.uint64))
         out = rows.step(np.arange(1), np.full((1, 2, 1), 3, np.float32))
         self.assertEqual((out["terminated"][0], out["truncated"][0], out["alive"].tolist()), (1, 0, [[1, 1]]))
+
+    def test_agents_that_stay_listed_when_all_have_ended_are_an_end(self):
+        rows = Rows(Kind("pettingzoo:toy_team", '{"walkers": "2", "keeps": "true"}'), 1)
+        rows.reset(np.arange(1), np.array([5], np.uint64))
+        out = rows.step(np.arange(1), np.full((1, 2, 1), 3, np.float32))
+        self.assertEqual((out["terminated"][0], out["truncated"][0]), (1, 0))
 
     def test_one_agent_of_a_parallel_environment_is_an_environment_as_others_are(self):
         kind = Kind("pettingzoo:toy_team", '{"walkers": "1"}')

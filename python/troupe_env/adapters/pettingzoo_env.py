@@ -54,7 +54,8 @@ class _Team:
         living = list(self._env.agents)
         chosen = {agent: action for agent, action in zip(self._names, actions) if agent in living}
         observations, rewards, terminations, truncations, infos = self._env.step(chosen)
-        over = not self._env.agents
+        # one that says of every agent that it has ended need not take them off its list
+        over = not self._env.agents or all(terminations[agent] or truncations[agent] for agent in living)
         terminated = over and all(terminations[agent] for agent in living)
         # the last observations of an episode are looked at where it was cut
         seen = [observations.get(agent) for agent in self._names] if over else self._of_the_living(observations)
