@@ -26,16 +26,18 @@ done
 refuse_dirty_tree "$out"
 need_program "$bench" bench_env_sim
 cd "$root"
-packages=(gymnasium==1.4.0 mujoco==3.6.0 msgpack==1.2.4 numpy==2.2.6 pyzmq==27.3.0 imageio==2.38.1)
+packages=(gymnasium==1.4.0 mujoco==3.6.0 msgpack==1.2.4 numpy==2.2.6 packaging==26.4 pyzmq==27.3.0 imageio==2.38.1)
 python=$(bench/support/python_env.sh build/bridge-env "${packages[@]}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# told COMMAND...: what it says on standard error is told where it fails
+told() { "$@" 2>"$work/error" || { cat "$work/error" >&2; exit 1; }; }
 ours() {  # workers, groups, flags
-  TROUPE_PYTHON=$python "$bench" --pool --env "gymnasium:$task" --num-envs "$envs" --threads $(($1 * $2)) --workers "$1" --groups "$2" \
-    --steps "$steps" "${@:3}" 2>/dev/null | tail -n 1  # the log's lines come before it
+  TROUPE_PYTHON=$python told "$bench" --pool --env "gymnasium:$task" --num-envs "$envs" --threads $(($1 * $2)) --workers "$1" --groups "$2" \
+    --steps "$steps" "${@:3}" | tail -n 1  # the log's lines come before it
 }
-theirs() { "$python" -W ignore bench/peers/gym_vector_steps.py "$1" "$task" --num-envs "$envs" --steps "$steps" 2>/dev/null; }
+theirs() { told "$python" -W ignore bench/peers/gym_vector_steps.py "$1" "$task" --num-envs "$envs" --steps "$steps"; }
 
 row() {  # name, ours, theirs
   echo "| $1 | $(rates 3 2 "$2") | $(rates 3 2 "$3") | $(rates 3 3 "$2" "$3") |"
