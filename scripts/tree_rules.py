@@ -135,6 +135,9 @@ PROGRAM_FOLDERS = "app examples"
 # Sources of the product that no program links, and why.
 UNLINKED_SOURCES = {
     "kernels/image_chain.cu": "built where nvcc is; jobs on GPUs will link it, tests/kernels runs it on one",
+    "tests/device/ptx/kernels/planted.cu": "nvcc translates it for the interpreter's tests",
+    "tests/device/ptx/kernels/refused.cu": "nvcc translates it for the interpreter's tests",
+    "tests/device/ptx/kernels/sound.cu": "nvcc translates it for the interpreter's tests",
 }
 
 # Mentions of pages that are not pages of this repository, and why. A name alone, or a pattern for a path.
