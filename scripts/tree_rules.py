@@ -134,7 +134,7 @@ PROGRAM_FOLDERS = "app examples"
 
 # Sources of the product that no program links, and why.
 UNLINKED_SOURCES = {
-    "kernels/image_chain.cu": "built where nvcc is; jobs on GPUs will link it, tests/kernels runs it on one",
+    "kernels/image_chain.cu": "built after scripts/setup --cuda; jobs on GPUs will link it, tests/kernels runs it on one",
     "tests/device/ptx/kernels/planted.cu": "nvcc translates it for the interpreter's tests",
     "tests/device/ptx/kernels/refused.cu": "nvcc translates it for the interpreter's tests",
     "tests/device/ptx/kernels/sound.cu": "nvcc translates it for the interpreter's tests",
