@@ -45,13 +45,10 @@ if(TROUPE_SANITIZE)
   target_link_options(troupe_options INTERFACE -fsanitize=${TROUPE_SANITIZE})
 endif()
 
-# Tests check optimised libraries; their own code need not be, nor is undefined behaviour looked for in it, which takes a quarter of
-# the time to compile it.
+# Tests check optimised libraries; their own code need not be.
 set(test_options "")
 if(CMAKE_BUILD_TYPE STREQUAL Release)
   set(test_options -O1)
-elseif(TROUPE_SANITIZE MATCHES undefined)
-  set(test_options -fno-sanitize=undefined)
 endif()
 
 # Precompiled headers. Without ATen: what nearly every file includes. With ATen: 7 s a file become 2.
