@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <utility>
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/random.h"
 #include "env/episode_seed.h"
 
@@ -70,13 +68,10 @@ EnvSpec CartPole::make_spec() {
   return spec;
 }
 
-CartPole::CartPole(EnvSpec spec, std::int64_t lanes)
-    : spec_(std::move(spec)), states_(static_cast<std::size_t>(lanes)) {}
-
 Result<void> CartPole::reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
                              std::span<const StepSlot> out) {
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    State& state = state_of(lanes[i]);
     CounterRng rng(seeds[i], env_stream::reset, 0);
     for (double& s : state) s = rng.uniform(-kStart, kStart);
     write_observation(state, out[i]);
@@ -86,18 +81,18 @@ Result<void> CartPole::reset(std::span<const std::int64_t> lanes, std::span<cons
 
 Result<void> CartPole::step(std::span<const std::int64_t> lanes, std::span<const float> actions,
                             std::span<const StepSlot> out) {
-  TROUPE_TRY(check_actions(spec_, lanes, actions));
+  TROUPE_TRY(check_actions(spec(), lanes, actions));
   for (std::size_t first = 0; first < lanes.size(); first += kWidth) {
     const std::size_t count = std::min(kWidth, lanes.size() - first);
     Poles poles;
     for (std::size_t i = 0; i < count; ++i) {
-      const State& state = states_[static_cast<std::size_t>(lanes[first + i])];
+      const State& state = state_of(lanes[first + i]);
       poles.x[i] = state[0], poles.speed[i] = state[1], poles.angle[i] = state[2], poles.spin[i] = state[3];
       poles.force[i] = actions[first + i] == 1 ? kForce : -kForce;
     }
     advance(poles);
     for (std::size_t i = 0; i < count; ++i) {
-      State& state = states_[static_cast<std::size_t>(lanes[first + i])];
+      State& state = state_of(lanes[first + i]);
       state = {poles.x[i], poles.speed[i], poles.angle[i], poles.spin[i]};
       const StepSlot& slot = out[first + i];
       *slot.reward = 1;
@@ -108,13 +103,9 @@ Result<void> CartPole::step(std::span<const std::int64_t> lanes, std::span<const
   return {};
 }
 
-std::uint64_t CartPole::state_hash(std::int64_t lane) const {
-  return xxh3_64(std::as_bytes(std::span(states_[static_cast<std::size_t>(lane)])));
-}
-
 void CartPole::set_state(std::span<const double> state) {
-  TROUPE_CHECK(state.size() == states_[0].size(), "CartPole has four numbers of state");
-  std::copy(state.begin(), state.end(), states_[0].begin());
+  TROUPE_CHECK(state.size() == state_of(0).size(), "CartPole has four numbers of state");
+  std::copy(state.begin(), state.end(), state_of(0).begin());
 }
 
 }  // namespace troupe::env

@@ -3,10 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "env/batch_env.h"
+#include "env/classic/lane_states.h"
 
 namespace troupe::env {
 
@@ -14,30 +15,24 @@ namespace troupe::env {
 /// the pole leans more than 12 degrees or the cart leaves the track.
 ///     observation "state" f32 [4]: x in m, its speed, angle in rad, its speed
 /// Source: Gymnasium's CartPole-v1 (Barto, Sutton, Anderson 1983); state in f64, Euler steps of 0.02 s.
-class CartPole final : public BatchEnv {
+class CartPole final : public LaneStates<std::array<double, 4>> {
  public:
   /// 500 steps, reward threshold of Gymnasium.
   static EnvSpec make_spec();
-  explicit CartPole(EnvSpec spec = make_spec(), std::int64_t lanes = 1);
+  explicit CartPole(EnvSpec spec = make_spec(), std::int64_t lanes = 1) : LaneStates(std::move(spec), lanes) {}
 
-  const EnvSpec& spec() const noexcept override { return spec_; }
-  std::int64_t lanes() const noexcept override { return static_cast<std::int64_t>(states_.size()); }
   Result<void> reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
                      std::span<const StepSlot> out) override;
   Result<void> step(std::span<const std::int64_t> lanes, std::span<const float> actions,
                     std::span<const StepSlot> out) override;
-  /// Of the bits of the state.
-  std::uint64_t state_hash(std::int64_t lane) const override;
 
   /// x, speed, angle, angular speed of lane 0, as state() gives them.
   void set_state(std::span<const double> state);
-  std::vector<double> state() const { return {states_[0].begin(), states_[0].end()}; }
+  std::vector<double> state() const { return {state_of(0).begin(), state_of(0).end()}; }
 
  private:
   /// x, speed, angle, angular speed.
   using State = std::array<double, 4>;
-  EnvSpec spec_;
-  std::vector<State> states_;  // of each lane
 };
 
 }  // namespace troupe::env

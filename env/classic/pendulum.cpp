@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <utility>
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/random.h"
 #include "env/episode_seed.h"
 
@@ -49,13 +47,10 @@ EnvSpec Pendulum::make_spec() {
   return spec;
 }
 
-Pendulum::Pendulum(EnvSpec spec, std::int64_t lanes)
-    : spec_(std::move(spec)), states_(static_cast<std::size_t>(lanes)) {}
-
 Result<void> Pendulum::reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
                              std::span<const StepSlot> out) {
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    State& state = state_of(lanes[i]);
     CounterRng rng(seeds[i], env_stream::reset, 0);
     state[0] = rng.uniform(-std::numbers::pi, std::numbers::pi);
     state[1] = rng.uniform(-1.0, 1.0);
@@ -66,9 +61,9 @@ Result<void> Pendulum::reset(std::span<const std::int64_t> lanes, std::span<cons
 
 Result<void> Pendulum::step(std::span<const std::int64_t> lanes, std::span<const float> actions,
                             std::span<const StepSlot> out) {
-  TROUPE_TRY(check_actions(spec_, lanes, actions));
+  TROUPE_TRY(check_actions(spec(), lanes, actions));
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    State& state = state_of(lanes[i]);
     *out[i].reward = advance(state, static_cast<double>(actions[i]));
     *out[i].terminated = false;
     write_observation(state, out[i]);
@@ -88,13 +83,9 @@ double Pendulum::advance(State& state, double torque) {
   return -cost;
 }
 
-std::uint64_t Pendulum::state_hash(std::int64_t lane) const {
-  return xxh3_64(std::as_bytes(std::span(states_[static_cast<std::size_t>(lane)])));
-}
-
 void Pendulum::set_state(std::span<const double> state) {
-  TROUPE_CHECK(state.size() == states_[0].size(), "Pendulum has two numbers of state");
-  std::copy(state.begin(), state.end(), states_[0].begin());
+  TROUPE_CHECK(state.size() == state_of(0).size(), "Pendulum has two numbers of state");
+  std::copy(state.begin(), state.end(), state_of(0).begin());
 }
 
 }  // namespace troupe::env

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <utility>
 
-#include "base/hash.h"
 #include "base/random.h"
 #include "env/episode_seed.h"
 
@@ -35,12 +33,10 @@ EnvSpec Reach::make_spec() {
   return spec;
 }
 
-Reach::Reach(EnvSpec spec, std::int64_t lanes) : spec_(std::move(spec)), states_(static_cast<std::size_t>(lanes)) {}
-
 Result<void> Reach::reset(std::span<const std::int64_t> lanes, std::span<const std::uint64_t> seeds,
                           std::span<const StepSlot> out) {
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    State& state = state_of(lanes[i]);
     CounterRng rng(seeds[i], env_stream::reset, 0);
     const double angle = rng.uniform(-std::numbers::pi, std::numbers::pi), distance = rng.uniform(kNearest, kFarthest);
     for (std::size_t axis = 0; axis < 2; ++axis) state[axis] = rng.uniform(-0.5, 0.5);
@@ -53,9 +49,9 @@ Result<void> Reach::reset(std::span<const std::int64_t> lanes, std::span<const s
 
 Result<void> Reach::step(std::span<const std::int64_t> lanes, std::span<const float> actions,
                          std::span<const StepSlot> out) {
-  TROUPE_TRY(check_actions(spec_, lanes, actions));
+  TROUPE_TRY(check_actions(spec(), lanes, actions));
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    State& state = states_[static_cast<std::size_t>(lanes[i])];
+    State& state = state_of(lanes[i]);
     for (std::size_t axis = 0; axis < 2; ++axis) {
       const double velocity = std::clamp(static_cast<double>(actions[2 * i + axis]), -1.0, 1.0);
       state[axis] = std::clamp(state[axis] + kDt * velocity, -kWall, kWall);
@@ -74,10 +70,6 @@ void Reach::write_observation(const State& state, const StepSlot& out) {
     observation[i] = static_cast<float>(state[i]);
     observation[i + 2] = static_cast<float>(state[i + 2] - state[i]);
   }
-}
-
-std::uint64_t Reach::state_hash(std::int64_t lane) const {
-  return xxh3_64(std::as_bytes(std::span(states_[static_cast<std::size_t>(lane)])));
 }
 
 }  // namespace troupe::env
