@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "kernels/threads.h"
 #include "model/loss/rl_keys.h"
 #include "workers/learner/rl/off_policy_trainer.h"
 
@@ -42,21 +41,12 @@ Batch OffPolicyTrainer::draw() {
   const std::int64_t rows = job.training.global_batch_size / session_.plan.world;
   const auto seed = static_cast<std::uint64_t>(job.job.seed);
   const auto index = static_cast<std::uint64_t>(draws_of_run_++ * session_.plan.world + session_.plan.rank);
-  const std::int64_t actions = collector_.layout().chunk * collector_.layout().action_dim;
-  Batch batch;
-  at::Tensor action_noise, next_noise;
-  kernels::each_part(2, kernels::has_team() ? kernels::num_threads() : 1, [&](std::int64_t part) {
-    if (part == 0) {
-      batch = draw_with_demonstrations(replay_, recorded_, job.algorithm.demonstration_share, rows, seed, index);
-    } else {
-      CounterRng rng(seed, rng_stream::update_noise, index);
-      action_noise = normals(rows, actions, rng);
-      next_noise = normals(rows, actions, rng);
-    }
-  });
+  Batch batch = draw_with_demonstrations(replay_, recorded_, job.algorithm.demonstration_share, rows, seed, index);
   draws_ += rows;
-  batch[rl_keys::kActionNoise] = std::move(action_noise);
-  batch[rl_keys::kNextNoise] = std::move(next_noise);
+  CounterRng rng(seed, rng_stream::update_noise, index);
+  const std::int64_t actions = batch.at(rl_keys::kAction).size(1);
+  batch[rl_keys::kActionNoise] = normals(rows, actions, rng);
+  batch[rl_keys::kNextNoise] = normals(rows, actions, rng);
   const SacConfig& sac = job.algorithm.sac;
   if (sac.target_subset > 0) {
     // the same critics on every rank

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "kernels/threads.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/image_dtype.h"
 #include "workers/rollout/ended_rows.h"
@@ -142,20 +143,24 @@ Batch ReplayBuffer::draw(std::int64_t rows, std::uint64_t seed, std::uint64_t in
   float* const continues = floats(rl_keys::kContinues, 1);
   CounterRng rng(seed, rng_stream::replay, index);
   std::vector<Cell> cells;
-  for (std::int64_t row = 0; row < rows; ++row) {
+  for (std::int64_t row = 0; row < rows; ++row)
     cells.push_back(cells_[rng.below(static_cast<std::uint32_t>(resident()))]);
-    const Cell& cell = cells.back();
-    const Slab& slab = slab_of(cell);
-    const auto at_cell = static_cast<std::size_t>(cell.cell);
-    const std::int64_t next = cell.cell + layout_.rows;  // the same environment at the next call
-    const std::int32_t final_row = slab.final_row[at_cell];
-    std::copy_n(slab.states.data() + cell.cell * width, width, state + row * width);
-    std::copy_n(final_row < 0 ? slab.states.data() + next * width : slab.finals.data() + final_row * width, width,
-                next_state + row * width);
-    std::copy_n(slab.actions.data() + cell.cell * actions, actions, action + row * actions);
-    reward[row] = slab.rewards[at_cell];
-    continues[row] = slab.continues[at_cell];
-  }
+  // rows lie far apart, so that most of the time goes into waiting for memory: threads that stand by share it
+  kernels::parallel(rows, kernels::has_team() ? kernels::num_threads() : 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const Cell& cell = cells[static_cast<std::size_t>(row)];
+      const Slab& slab = slab_of(cell);
+      const auto at_cell = static_cast<std::size_t>(cell.cell);
+      const std::int64_t next = cell.cell + layout_.rows;  // the same environment at the next call
+      const std::int32_t final_row = slab.final_row[at_cell];
+      std::copy_n(slab.states.data() + cell.cell * width, width, state + row * width);
+      std::copy_n(final_row < 0 ? slab.states.data() + next * width : slab.finals.data() + final_row * width, width,
+                  next_state + row * width);
+      std::copy_n(slab.actions.data() + cell.cell * actions, actions, action + row * actions);
+      reward[row] = slab.rewards[at_cell];
+      continues[row] = slab.continues[at_cell];
+    }
+  });
   add_images(batch, cells);
   add_texts(batch, cells);
   return batch;

@@ -17,7 +17,8 @@ namespace troupe::workers {
 /// Transitions of one learner rank for off-policy algorithms: trajectory items as slabs, uniform draws over every
 /// transition that is resident, the oldest slab goes first. A next observation is not stored twice: it is the slab's
 /// next row, or the final observation where an episode ended; its texts are the same. Images stay u8 (depth f32).
-/// O(1) to add per transition, O(rows) to draw. Not thread-safe.
+/// O(1) to add per transition, O(rows) to draw, which threads share that stand by (kernels::with_own_team). Not
+/// thread-safe.
 ///
 /// A transition of K rewards is (s, a, R, s', c), and its target is R + c Q(s'):
 ///     R = sum_k r_k    c = gamma      or, with semi_mdp,    R = sum_k gamma^k r_k    c = gamma^(actions executed)

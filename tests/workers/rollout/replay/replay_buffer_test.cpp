@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "kernels/threads.h"
 #include "model/loss/rl_keys.h"
 #include "tests/workers/rollout/item_builder.h"
 
@@ -168,6 +169,17 @@ TEST_F(ReplayBufferTest, TheSameSeedAndIndexDrawTheSame) {
   EXPECT_TRUE(once.equal(second.draw(32, 7, 9).at(rl_keys::kState)));
   EXPECT_FALSE(once.equal(first.draw(32, 7, 10).at(rl_keys::kState)));
   EXPECT_FALSE(once.equal(first.draw(32, 8, 9).at(rl_keys::kState)));
+}
+
+TEST_F(ReplayBufferTest, ThreadsThatStandByDrawTheSame) {
+  ReplayBuffer replay = buffer();
+  replay.add(item(0).bytes());
+  replay.add(item(1).end(1, 0, false).bytes());
+  const Batch alone = replay.draw(37, 1, 2);
+  Batch shared;
+  kernels::with_own_team(3, [&] { shared = replay.draw(37, 1, 2); });
+  ASSERT_EQ(shared.size(), alone.size());
+  for (const auto& [key, tensor] : alone) EXPECT_TRUE(tensor.equal(shared.at(key))) << key;
 }
 
 TEST_F(ReplayBufferTest, ABufferThatSawMoreDrawsAsOneThatHoldsTheSame) {
