@@ -1,6 +1,5 @@
 // Comparison and selection. Source: PTX ISA 9.0, "Comparison and Selection Instructions".
 #include <algorithm>
-#include <cmath>
 
 #include "tests/device/ptx/rounding.h"
 
@@ -63,7 +62,7 @@ struct Holds {
 
 enum class Combine : std::uint8_t { nothing, with_and, with_or, with_xor };
 
-/// refs: p, q, a, b, c. Op::a: Combine; Op::b: c is negated; Op::c: bytes of a `set` result, 0 for `setp`.
+/// refs: p, q, a, b, c. Op::a: Combine; Op::b: c is negated.
 template <std::uint8_t kHoldsFor, bool kFlush, class T>
 void compare(WarpState& warp, const Op& op) {
   warp.require_written(op, op.refs[2]);
@@ -81,15 +80,8 @@ void compare(WarpState& warp, const Op& op) {
     p = combined(p);
     q = combined(q);
   }
-  if (op.c == 0) {
-    warp.store_mask(op.refs[0], p);
-    warp.store_mask(op.refs[1], q);
-    return;
-  }
-  std::uint32_t result[kLanes];
-  const std::uint32_t yes = op.c == 5 ? 0x3F800000 : kAllLanes;  // 5: an f32
-  for (int i = 0; i < kLanes; ++i) result[i] = (p >> i & 1) != 0 ? yes : 0;
-  warp.store(op.refs[0], result);
+  warp.store_mask(op.refs[0], p);
+  warp.store_mask(op.refs[1], q);
 }
 
 template <bool kFlush, class T>
@@ -109,7 +101,7 @@ Handler handler_of(Type type, std::uint8_t holds_for, bool flush) {
   return on_integer(type, [&](auto x) { return handler<false, decltype(x)>(holds_for); });
 }
 
-bool compare(Decoder& decoder, bool sets) {
+bool compare(Decoder& decoder) {
   const auto* how =
       std::find_if(std::begin(kCompares), std::end(kCompares), [&](const Compare& c) { return decoder.take(c.name); });
   if (how == std::end(kCompares)) return false;
@@ -118,11 +110,6 @@ bool compare(Decoder& decoder, bool sets) {
   if (decoder.take("or")) op.a = static_cast<std::uint32_t>(Combine::with_or);
   if (decoder.take("xor")) op.a = static_cast<std::uint32_t>(Combine::with_xor);
   const bool flush = decoder.take("ftz");
-  if (sets) {
-    const Type result = decoder.take_type();
-    if (size_of(result) != 4 || result == Type::f16x2 || result == Type::bf16x2) return false;
-    op.c = result == Type::f32 ? 5 : 4;
-  }
   const Type type = decoder.take_type();
   op.run = handler_of(type, how->holds_for, flush);
   if (op.run == nullptr || decoder.operands() != (op.a == 0 ? 3U : 4U)) return false;
@@ -143,7 +130,7 @@ bool compare(Decoder& decoder, bool sets) {
   return true;
 }
 
-/// refs: d, a, b, predicate. What is selected may be a register nobody wrote, like what is moved.
+/// refs: d, a, b, predicate. Selecting a register that was never written is no finding, as moving one is none.
 template <class T>
 void select(WarpState& warp, const Op& op) {
   warp.require_written(op, op.refs[3]);
@@ -175,52 +162,12 @@ bool select(Decoder& decoder) {
   return true;
 }
 
-constexpr auto kBySign = [](auto a, auto b, std::int32_t c) { return c >= 0 ? a : b; };
-
-constexpr int kCategories[] = {FP_NAN, FP_INFINITE, FP_ZERO, FP_SUBNORMAL, FP_NORMAL};
-constexpr std::pair<std::string_view, std::uint32_t> kTests[] = {{"finite", 28},    {"infinite", 2}, {"number", 30},
-                                                                 {"notanumber", 1}, {"normal", 16},  {"subnormal", 8}};
-
-/// refs: p, a. Op::a: a bit for each of kCategories.
-template <class T>
-void test(WarpState& warp, const Op& op) {
-  warp.require_written(op, op.refs[1]);
-  const T* a = warp.values<T>(op.refs[1]);
-  std::uint32_t mask = 0;
-  for (int i = 0; i < kLanes; ++i) {
-    const auto* at = std::find(std::begin(kCategories), std::end(kCategories), std::fpclassify(a[i]));
-    mask |= (op.a >> (at - kCategories) & 1) << i;
-  }
-  warp.store_mask(op.refs[0], mask);
-}
-
-bool test(Decoder& decoder) {
-  for (const auto& [name, categories] : kTests) {
-    if (!decoder.take(name)) continue;
-    const Type type = decoder.take_type();
-    Op op{.run = type == Type::f32 ? &test<float> : &test<double>, .op_class = OpClass::f32, .a = categories};
-    if (size_of(type) < 4) return false;
-    decoder.refs(op, Type::pred, {type});
-    decoder.emit(op);
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool decode_compare(Decoder& decoder, std::string_view mnemonic) {
-  if (mnemonic == "setp") return compare(decoder, false);
-  if (mnemonic == "set") return compare(decoder, true);
+  if (mnemonic == "setp") return compare(decoder);
   if (mnemonic == "selp") return select(decoder);
-  if (mnemonic == "testp") return test(decoder);
-  if (mnemonic != "slct") return false;
-  const Type type = decoder.take_type();
-  if (!decoder.take("s32") || size_of(type) < 4) return false;
-  return emit(decoder, OpClass::integer,
-              size_of(type) == 4 ? &lanes<kBySign, std::uint32_t, std::uint32_t, std::uint32_t, std::int32_t>
-                                 : &lanes<kBySign, std::uint64_t, std::uint64_t, std::uint64_t, std::int32_t>,
-              type, {type, type, Type::s32});
+  return false;
 }
 
 }  // namespace troupe::device::ptx

@@ -79,7 +79,7 @@ class Blocks {
     return {};
   }
 
-  /// Ends the kernel, and nobody else comes by: an arm that returns early, or the bare `ret` that all arms jump to.
+  /// Ends the kernel and joins no other arm: one that returns early, or the bare `ret` that all arms jump to.
   bool only_leaves(std::uint32_t index, int depth = 0) const {
     const BasicBlock& block = blocks_[index];
     if (block.next.empty() && block.end - block.begin == 1) return true;

@@ -32,7 +32,7 @@ class Decoder {
   std::optional<Type> last_type() const { return type_named(modifiers_.back()); }
   std::size_t operands() const { return statement_->operands.size(); }
   const Operand& operand(std::size_t i) const { return statement_->operands[i]; }
-  /// The register that operand `i` names, to be written; `_` is a register that nobody reads.
+  /// The register that operand `i` names, to be written; `_` is a register that no instruction reads.
   Ref destination(const Operand& operand);
   /// A register, special register, immediate or address; immediates are of `type`.
   Ref source(const Operand& operand, Type type);

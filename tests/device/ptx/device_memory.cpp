@@ -54,7 +54,8 @@ DeviceMemory::~DeviceMemory() {
 }
 
 Result<std::uint64_t> DeviceMemory::allocate(std::uint64_t size) {
-  const std::uint64_t count = (kFirst + size + kPage) / kPage;  // at least one byte of the last page is nobody's
+  const std::uint64_t count =
+      (kFirst + size + kPage) / kPage;  // the last page has at least one byte behind the allocation
   if ((pages_.size() + count + 1) * kPage > kAddresses) {
     return Error{Errc::resource_exhausted, fmt::format("{} bytes do not fit into the device's addresses", size)};
   }

@@ -30,8 +30,8 @@ struct Allocation {
 };
 
 /// The memory of a device: allocations at addresses that fault when the host reads them, their bytes elsewhere.
-/// Every allocation has 64 KiB pages of its own and starts 256 bytes into the first, so that what lies next to it
-/// belongs to nobody; addresses are not given out twice. Not thread-safe.
+/// Every allocation has 64 KiB pages of its own and starts 256 bytes into the first, so that the
+/// bytes on either side belong to no allocation; addresses are not given out twice. Not thread-safe.
 class DeviceMemory {
  public:
   DeviceMemory();
@@ -39,7 +39,7 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// Address of `size` bytes nobody has written, a multiple of 256 and not of 512.
+  /// Address of `size` bytes that count as never written, a multiple of 256 and not of 512.
   /// Errors: resource_exhausted when addresses (4 TiB) or the host's memory are used up.
   Result<std::uint64_t> allocate(std::uint64_t size);
   /// From now on every access is a use after free; the bytes are given back.
@@ -51,7 +51,8 @@ class DeviceMemory {
   Result<void> map_host(std::span<std::byte> range);
   Result<void> unmap_host(const void* begin);
 
-  /// Copies and fills by whole ranges. copy_out gives zeros for bytes that nobody wrote; is_written() asks.
+  /// Copies and fills by whole ranges. copy_out gives zeros for bytes that were never written, which
+  /// is_written() tells.
   /// Errors: invalid_argument for a range that is not inside one live allocation.
   Result<void> copy_in(std::uint64_t address, std::span<const std::byte> bytes);
   Result<void> copy_out(std::uint64_t address, std::span<std::byte> bytes) const;

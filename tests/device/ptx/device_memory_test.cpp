@@ -7,7 +7,7 @@
 namespace troupe::device::ptx {
 namespace {
 
-TEST(DeviceMemoryTest, AddressesAreAlignedApartAndNobodysOnTheHost) {
+TEST(DeviceMemoryTest, AddressesAreAlignedApartAndFaultOnTheHost) {
   DeviceMemory memory;
   const std::uint64_t a = memory.allocate(1000).value(), b = memory.allocate(1).value();
   EXPECT_EQ(a % 256, 0U);

@@ -18,7 +18,7 @@ enum class FindingKind : std::uint8_t {
   out_of_bounds,
   /// An address that is no multiple of the bytes of the access.
   misaligned,
-  /// Bytes that nobody has written.
+  /// A read of bytes that were never written.
   uninitialised_memory,
   /// A register that this thread has not written.
   uninitialised_register,
@@ -35,7 +35,7 @@ enum class FindingKind : std::uint8_t {
   divergent_barrier,
   /// A thread that a mask names does not arrive.
   missing_lane,
-  /// Nobody can go on, or the budget of steps is spent.
+  /// No warp of the block can go on, or the budget of steps is spent.
   hang,
   /// `trap` or a failed assertion.
   trap,

@@ -128,7 +128,7 @@ void WarpState::report(FindingKind kind, const Op& op, std::uint32_t lanes, std:
 }
 
 void WarpState::report_unwritten(const Op& op, std::uint32_t lanes) {
-  report(FindingKind::uninitialised_register, op, lanes, "reads a register that nobody wrote");
+  report(FindingKind::uninitialised_register, op, lanes, "reads a register that was never written");
 }
 
 }  // namespace troupe::device::ptx

@@ -16,13 +16,13 @@ bool require_whole_warp(WarpState& warp, const Op& op) {
   return false;
 }
 
-/// refs: 4 of d, K / 4 of a, K / 8 of b, 4 of c. d[16, 8] = a[16, K] b[K, 8] + c.
-template <class Format, int K>
+/// refs: 4 of d, 4 of a, 2 of b, 4 of c. d[16, 8] = a[16, 16] b[16, 8] + c.
+template <class Format>
 void multiply(WarpState& warp, const Op& op) {
-  constexpr int kA = K / 4, kB = K / 8;
+  constexpr int kInner = 16, kA = 4, kB = 2;
   if (!require_whole_warp(warp, op)) return;
   for (int i = 4; i < 8 + kA + kB; ++i) warp.require_written(op, op.refs[i]);
-  alignas(64) double a[16][K], b[K][8];
+  alignas(64) double a[16][kInner], b[kInner][8];
   // the elements of a register: widened in one loop, then put where the ISA's figures say
   const auto scatter = [&](Ref ref, auto place) {
     const auto* pairs = warp.values<std::uint32_t>(ref);
@@ -53,7 +53,7 @@ void multiply(WarpState& warp, const Op& op) {
   for (int row = 0; row < 16; ++row) {
     double sum[8];
     std::memcpy(sum, sums[row], sizeof sum);
-    for (int k = 0; k < K; ++k) {
+    for (int k = 0; k < kInner; ++k) {
       const double x = a[row][k];
       for (int column = 0; column < 8; ++column) sum[column] = std::fma(x, b[k][column], sum[column]);  // x b is exact
     }
@@ -71,20 +71,16 @@ void multiply(WarpState& warp, const Op& op) {
 
 bool multiply(Decoder& decoder) {
   if (!decoder.take("sync") || !decoder.take("aligned")) return false;
-  const bool is_long = decoder.take("m16n8k16");
-  if (!is_long && !decoder.take("m16n8k8")) return false;
-  if (!decoder.take("row") || !decoder.take("col") || !decoder.take("f32")) return false;
+  if (!decoder.take("m16n8k16") || !decoder.take("row") || !decoder.take("col") || !decoder.take("f32")) return false;
   const Type type = decoder.take_type();
   if (decoder.take_type() != type || !decoder.take("f32") || (type != Type::f16 && type != Type::bf16)) return false;
   Op op{.flow = Flow::rendezvous, .op_class = OpClass::mma};
-  if (type == Type::f16) op.run = is_long ? &multiply<Half, 16> : &multiply<Half, 8>;
-  if (type == Type::bf16) op.run = is_long ? &multiply<Bfloat, 16> : &multiply<Bfloat, 8>;
-  const std::size_t counts[] = {4, is_long ? 4U : 2U, is_long ? 2U : 1U, 4};
+  op.run = type == Type::f16 ? &multiply<Half> : &multiply<Bfloat>;
+  const std::size_t counts[] = {4, 4, 2, 4};
   if (decoder.operands() != 4) return false;
   std::size_t next = 0;
   for (std::size_t i = 0; i < 4; ++i) {
-    const Operand& operand = decoder.operand(i);
-    std::vector<Operand> parts = operand.kind == Operand::Kind::vector ? operand.parts : std::vector<Operand>{operand};
+    const std::vector<Operand>& parts = decoder.operand(i).parts;
     if (parts.size() != counts[i]) return false;
     for (const Operand& part : parts) {
       decoder.require_width(part, Type::b32);

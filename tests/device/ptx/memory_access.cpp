@@ -158,7 +158,8 @@ void locate_in(WarpState& warp, const Op& op, Access& access, std::uint32_t lane
   const auto report = [&](FindingKind kind, std::uint32_t wrong, std::string_view text) {
     if (wrong != 0) warp.report(kind, op, wrong, text, access.address[std::countr_zero(wrong)], &allocation);
   };
-  report(FindingKind::uninitialised_memory, unwritten, fmt::format("reads {} bytes nobody wrote", access.size));
+  report(FindingKind::uninitialised_memory, unwritten,
+         fmt::format("reads {} bytes that were never written", access.size));
   report(FindingKind::global_race, raced, fmt::format("{} what another block wrote or read", verb(access.kind)));
   report(FindingKind::read_only_written, read_only, "memory that this launch also reads as read-only");
 }
@@ -209,7 +210,7 @@ void locate_shared(WarpState& warp, const Op& op, Access& access) {
       if (!writes(access.kind)) {
         all |= block.shadow.read(cell, now);
       } else if (access.kind == AccessKind::atomic) {
-        // reads too: bytes nobody wrote are found, then it is a write that orders itself with other atomics
+        // an atomic reads too: bytes that were never written are found; then it is a write, in order with other atomics
         if (!block.shadow.is_written(cell)) all |= SharedShadow::kUnwritten;
         all |= block.shadow.write(cell, now, true, SharedShadow::kAtomic);
       } else {

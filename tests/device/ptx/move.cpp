@@ -1,5 +1,5 @@
 // Moves, packing, and addresses of spaces. Source: PTX ISA 9.0, "Data Movement and Conversion Instructions: mov, cvta,
-// isspacep". A moved register that nobody wrote is no finding, the register it is moved to counts as not written.
+// isspacep". Moving a register that was never written is no finding; its destination then counts as never written.
 #include "tests/device/ptx/lanes.h"
 
 namespace troupe::device::ptx {

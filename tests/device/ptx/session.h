@@ -46,7 +46,7 @@ class Session {
     throw std::runtime_error("no kernel with " + std::string(part));
   }
 
-  /// Address of `count` values nobody has written.
+  /// Address of `count` values that were never written.
   template <class T>
   T* allocate(std::size_t count) {
     return reinterpret_cast<T*>(memory_.allocate(count * sizeof(T)).value());

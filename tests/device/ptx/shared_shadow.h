@@ -32,7 +32,7 @@ class SharedShadow {
     return Record{now_[warp]} << 32 | static_cast<std::uint32_t>(stamp << kStamp) | warp << 5 | lane;
   }
 
-  /// Somebody in this block wrote it.
+  /// A thread of this block wrote it.
   bool is_written(const Cell& cell) const { return !is_void(cell.writer); }
 
   std::uint32_t read(Cell& cell, Record now) {

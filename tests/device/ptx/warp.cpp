@@ -257,7 +257,7 @@ void Warp::complete(std::int32_t index) {
   move_to(fragments_.size() - 1, fragments_.back().pc);
 }
 
-/// Lanes end, and nobody waits for them any more.
+/// Lanes end; joins, barriers and masks stop waiting for them.
 void Warp::leave(std::uint32_t lanes) {
   state_.live &= ~lanes;
   for (std::size_t i = 0; i < joins_.size(); ++i) {
@@ -359,8 +359,8 @@ void Warp::pass_barrier() {
   status_ = Status::ready;
 }
 
-/// Nobody can go on. Barriers in parted code and masks that name lanes behind the branch are findings; then lanes leave
-/// their joins, as independent threads may; then all that wait go on as they are.
+/// No lane can go on. Barriers in parted code and masks that name lanes behind the branch are findings; then lanes
+/// leave their joins, as independent threads may; then all that wait go on as they are.
 void Warp::untangle() {
   const Fragment* at_barrier = nullptr;
   for (const Fragment& fragment : fragments_) {

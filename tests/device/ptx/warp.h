@@ -14,7 +14,7 @@ enum class BarrierKind : std::uint32_t { sync, arrive, popc, all, any };
 
 /// The 32 lanes of a warp. Lanes that are at the same instruction run it together; where a branch parts them they run
 /// in a drawn order and meet again at its join. A lane waits where a mask or a barrier names lanes that have not come;
-/// if nobody else can go on, those that wait at a join leave it, and then what is missing is a finding.
+/// if no other lane can go on, those that wait at a join leave it, and then what is missing is a finding.
 class Warp {
  public:
   enum class Status : std::uint8_t { ready, at_barrier, done, stopped };
@@ -26,7 +26,7 @@ class Warp {
   void start();
 
   /// Runs about `steps` instructions of some of its lanes. at_barrier: all live lanes wait at barrier(). stopped: a
-  /// trap, or nobody can go on, which is noted as a finding.
+  /// trap, or no lane can go on, which is noted as a finding.
   Status run(std::uint32_t steps, CounterRng& random);
 
   Status status() const { return status_; }

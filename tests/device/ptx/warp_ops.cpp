@@ -1,7 +1,5 @@
-// Exchange between the lanes of a warp. Source: PTX ISA 9.0, "shfl.sync", "vote.sync", "match.sync", "redux.sync",
-// "bar.warp.sync", "activemask". The scheduler has gathered all lanes of the mask (refs[kMaskRef]) when these run.
-#include <bit>
-
+// Exchange between the lanes of a warp. Source: PTX ISA 9.0, "shfl.sync", "vote.sync", "bar.warp.sync",
+// "activemask". The scheduler has gathered all lanes of the mask (refs[kMaskRef]) when these run.
 #include "tests/device/ptx/lanes.h"
 
 namespace troupe::device::ptx {
@@ -51,41 +49,6 @@ void vote(WarpState& warp, const Op& op) {
   warp.store_mask(op.refs[0], result ? kAllLanes : 0);
 }
 
-/// refs: d, p, a. Op::a: 1 for `all`.
-template <class T>
-void match(WarpState& warp, const Op& op) {
-  warp.require_written(op, op.refs[2]);
-  const T* a = warp.values<T>(op.refs[2]);
-  std::uint32_t result[kLanes] = {};
-  bool all = true;
-  for (int i = 0; i < kLanes; ++i) {
-    for (int k = 0; k < kLanes; ++k) result[i] |= a[k] == a[i] && (warp.active >> k & 1) != 0 ? 1U << k : 0U;
-    all = all && ((warp.active >> i & 1) == 0 || result[i] == warp.active);
-  }
-  if (op.a == 1 && !all) std::fill(std::begin(result), std::end(result), 0);
-  warp.store(op.refs[0], result);
-  if (op.a == 1) warp.store_mask(op.refs[1], all ? kAllLanes : 0);
-}
-
-/// refs: d, a. Op::a: 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor.
-template <class T>
-void reduce(WarpState& warp, const Op& op) {
-  warp.require_written(op, op.refs[1]);
-  const T* a = warp.values<T>(op.refs[1]);
-  const int first = std::countr_zero(warp.active);
-  T sum = a[first];
-  for (int i = first + 1; i < kLanes; ++i) {
-    if ((warp.active >> i & 1) == 0) continue;
-    const T x = a[i];
-    const T added = static_cast<T>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(x));
-    const T results[] = {added, x < sum ? x : sum, x > sum ? x : sum, sum & x, sum | x, sum ^ x};
-    sum = results[op.a];
-  }
-  T result[kLanes];
-  for (auto& r : result) r = sum;
-  warp.store(op.refs[0], result);
-}
-
 void active_mask(WarpState& warp, const Op& op) {
   std::uint32_t result[kLanes];
   for (auto& r : result) r = warp.active;
@@ -112,13 +75,6 @@ bool take_of(Decoder& decoder, std::initializer_list<std::string_view> names, st
   return false;
 }
 
-bool decode_pair(Decoder& decoder, Op& op) {
-  const Operand& d = decoder.operand(0);
-  op.refs[0] = decoder.destination(d);
-  op.refs[1] = d.parts.empty() ? decoder.scratch(4) : decoder.destination(d.parts[0]);
-  return true;
-}
-
 }  // namespace
 
 bool decode_warp(Decoder& decoder, std::string_view mnemonic) {
@@ -128,7 +84,9 @@ bool decode_warp(Decoder& decoder, std::string_view mnemonic) {
       return false;
     if (decoder.operands() != 5) return false;
     op.run = &shuffle;
-    decode_pair(decoder, op);
+    const Operand& d = decoder.operand(0);
+    op.refs[0] = decoder.destination(d);
+    op.refs[1] = d.parts.empty() ? decoder.scratch(4) : decoder.destination(d.parts[0]);
     for (std::size_t i = 1; i < 4; ++i) op.refs[i + 1] = decoder.source(decoder.operand(i), Type::b32);
     return emit(decoder, op, 4);
   }
@@ -139,24 +97,6 @@ bool decode_warp(Decoder& decoder, std::string_view mnemonic) {
     op.refs[0] = decoder.destination(decoder.operand(0));
     op.refs[1] = decoder.source(decoder.operand(1), Type::b32);
     op.b = decoder.operand(1).negated ? 1 : 0;
-    return emit(decoder, op, 2);
-  }
-  if (mnemonic == "match") {
-    if (!take_of(decoder, {"any", "all"}, op.a) || !decoder.take("sync")) return false;
-    const Type type = decoder.take_type();
-    op.run = size_of(type) == 4 ? &match<std::uint32_t> : &match<std::uint64_t>;
-    if (size_of(type) < 4 || decoder.operands() != 3) return false;
-    decode_pair(decoder, op);
-    op.refs[2] = decoder.source(decoder.operand(1), type);
-    return emit(decoder, op, 2);
-  }
-  if (mnemonic == "redux") {
-    if (!decoder.take("sync") || !take_of(decoder, {"add", "min", "max", "and", "or", "xor"}, op.a)) return false;
-    const Type type = decoder.take_type();
-    if (size_of(type) != 4 || is_float(type) || decoder.operands() != 3) return false;
-    op.run = is_signed(type) ? &reduce<std::int32_t> : &reduce<std::uint32_t>;
-    op.refs[0] = decoder.destination(decoder.operand(0));
-    op.refs[1] = decoder.source(decoder.operand(1), type);
     return emit(decoder, op, 2);
   }
   if (mnemonic == "bar" && decoder.take("warp") && decoder.take("sync")) {

@@ -45,7 +45,7 @@ struct WarpState {
   T* destination(Ref ref) {
     return reinterpret_cast<T*>(registers + ref.offset);
   }
-  /// Lanes of the register that hold a value somebody wrote.
+  /// Lanes whose value in the register was written.
   std::uint32_t written(Ref ref) const { return *(values<std::uint32_t>(ref) - kHeader / 4); }
   void mark_written(Ref ref, std::uint32_t lanes) { *(destination<std::uint32_t>(ref) - kHeader / 4) |= lanes; }
   void mark_unwritten(Ref ref, std::uint32_t lanes) { *(destination<std::uint32_t>(ref) - kHeader / 4) &= ~lanes; }
@@ -67,7 +67,7 @@ struct WarpState {
     mark_written(ref, active);
   }
 
-  /// Reports lanes that read a register nobody wrote.
+  /// Reports lanes that read a register that was never written.
   void require_written(const Op& op, Ref ref) {
     const std::uint32_t missing = active & ~written(ref);
     if (missing != 0) report_unwritten(op, missing);

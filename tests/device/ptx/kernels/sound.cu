@@ -171,9 +171,7 @@ __global__ void collatz(const unsigned* start, unsigned* steps, unsigned* longes
     ++count;
   }
   steps[i] = count;
-  const unsigned mask = __activemask();
-  const unsigned most = __reduce_max_sync(mask, count);
-  atomicMax(longest, most);
+  atomicMax(longest, count);
 }
 
 /// Halves of a warp do different things, each with shuffles of its own.
@@ -245,11 +243,8 @@ __global__ void filled_up(const float* x, float4* out, int n) {
 /// What lanes say of each other.
 __global__ void votes(const int* x, unsigned* out) {
   const int v = x[threadIdx.x];
-  const unsigned odd = __ballot_sync(kAll, v % 2 != 0), same = __match_any_sync(kAll, v);
-  int all_same = 0;
-  __match_all_sync(kAll, v, &all_same);
-  out[threadIdx.x] = odd + 2 * same + (__any_sync(kAll, v == 3) ? 1u << 30 : 0) +
-                     (__all_sync(kAll, v < 3) ? 1u << 31 : 0) + static_cast<unsigned>(all_same) +
+  const unsigned odd = __ballot_sync(kAll, v % 2 != 0);
+  out[threadIdx.x] = odd + (__any_sync(kAll, v == 3) ? 1u << 30 : 0) + (__all_sync(kAll, v < 3) ? 1u << 31 : 0) +
                      __popc(__activemask()) + static_cast<unsigned>(__clz(v));
 }
 
