@@ -87,8 +87,12 @@ class KillTest : public ::testing::Test {
       auto job = run("undisturbed");
       EXPECT_EQ(job->wait(kRunDeadline), 0) << job->output();
       if (weights("undisturbed").empty()) return {};
-      const fs::path own = kept.string() + "." + std::to_string(::getpid());
       fs::create_directories(state);
+      for (const auto& entry : fs::directory_iterator(state)) {
+        const std::string name = entry.path().filename();  // what an earlier program left
+        if (name.starts_with("undisturbed-") && !name.starts_with(kept.filename().string())) fs::remove_all(entry);
+      }
+      const fs::path own = kept.string() + "." + std::to_string(::getpid());
       fs::copy(folder_ + "/undisturbed/weights", own);
       std::error_code another_test_was_faster;
       fs::rename(own, kept, another_test_was_faster);
