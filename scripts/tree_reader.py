@@ -152,6 +152,9 @@ class CMakeTree:
             variables[args[0]] = args[1:args.index("CACHE")] if "CACHE" in args else args[1:]
         elif name == "list" and args[:1] in (["APPEND"], ["PREPEND"]):
             variables[args[1]] = variables.get(args[1], []) + args[2:]
+        elif name == "troupe_cuda_objects":  # its objects count as what they are made from
+            sources = args[1:args.index("OPTIONS")] if "OPTIONS" in args else args[1:]
+            variables[args[0]] = variables.get(args[0], []) + sources
         elif name == "add_subdirectory" and args:
             inner = os.path.normpath(os.path.join(folder, args[0]))
             if os.path.exists(os.path.join(self.root, inner, "CMakeLists.txt")):

@@ -1,0 +1,32 @@
+# CUDA sources, where scripts/setup --cuda has been run: each is compiled by a command of its own with the compiler of
+# .deps/cuda, so that a clone without it configures and builds everything else. TROUPE_NVCC says whether there is one.
+set(TROUPE_CUDA AUTO CACHE STRING "CUDA kernels: ON, OFF, or AUTO: where scripts/setup --cuda has been run")
+set_property(CACHE TROUPE_CUDA PROPERTY STRINGS AUTO ON OFF)
+if(TROUPE_CUDA)
+  find_program(TROUPE_NVCC nvcc PATHS ${TROUPE_DEPS}/cuda/bin NO_DEFAULT_PATH)
+  if(NOT TROUPE_NVCC AND NOT TROUPE_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "TROUPE_CUDA is ${TROUPE_CUDA} but there is no ${TROUPE_DEPS}/cuda/bin/nvcc. Run scripts/setup --cuda")
+  endif()
+endif()
+set(TROUPE_CUDA_INCLUDE ${TROUPE_DEPS}/cuda/include)
+
+# troupe_cuda_objects(OUT SOURCE.cu ... [OPTIONS flag ...]): objects with code for sm_80, sm_89 and sm_90, and PTX for
+# what comes later. The PTX is not compressed, so that the stand-ins of tests/device read it.
+function(troupe_cuda_objects out)
+  cmake_parse_arguments(arg "" "" "OPTIONS" ${ARGN})
+  set(objects "")
+  foreach(source ${arg_UNPARSED_ARGUMENTS})
+    get_filename_component(name ${source} NAME)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${TROUPE_NVCC} -std=c++20 -O3 -lineinfo --no-compress ${arg_OPTIONS} -ccbin ${CMAKE_CXX_COMPILER}
+              -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89
+              -gencode arch=compute_90,code=[sm_90,compute_90]
+              -I${CMAKE_SOURCE_DIR} -MD -MF ${object}.d -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
+      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source}
+      DEPFILE ${object}.d
+      COMMENT "Building CUDA object ${name}.o" VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  set(${out} ${${out}} ${objects} PARENT_SCOPE)
+endfunction()

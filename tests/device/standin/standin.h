@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/device/ptx/counters.h"
+
+/// Stand-ins for the libraries that our CUDA code calls: a program that links them in place of NVIDIA's runs on cores,
+/// in a drawn order, and every access is checked. README.md here.
+namespace troupe::device::standin {
+
+struct Options {
+  /// Draws the order in which streams go on, and within a launch that of its blocks, warps and lanes.
+  std::uint64_t seed = 0;
+  int devices = 1;
+  /// Of each device.
+  std::uint64_t memory_bytes = std::uint64_t{8} << 30;
+};
+
+/// What was counted and found since the last reset.
+struct Report {
+  /// A sentence each: what a kernel did that it must not do (ptx/finding.h), and operations that no wait orders.
+  std::vector<std::string> findings;
+  std::uint64_t launches = 0, copies = 0, graph_launches = 0;
+  /// Calls by name that make the host wait, copies from or to memory that is not pinned among them.
+  std::map<std::string, std::uint64_t> synchronising;
+  /// By name of the kernel without its arguments.
+  std::map<std::string, ptx::LaunchCounts> kernels;
+};
+
+/// Forgets streams, memory and the report, and begins anew. What the program made before must not be used again.
+void reset(const Options& options = {});
+/// All that is enqueued runs first.
+Report report();
+
+}  // namespace troupe::device::standin
