@@ -26,6 +26,7 @@ SUBFOLDER_EDGES = {
     "device": "",
     "image": "",
     "kernels": "",
+    "kernels/cuda": "kernels",
     "comm/bridge": "comm/channel comm/control comm/serve",
     "comm/channel": "comm/control",
     "comm/collective": "",
@@ -132,8 +133,9 @@ OTHER_FOLDERS = "tests bench examples"
 # Programs declared in these folders are what Troupe is; a source file that none of them links is dead.
 PROGRAM_FOLDERS = "app examples"
 
-# Sources of the product that no program links, and why.
+# Sources of the product, or folders of them, that no program links, and why.
 UNLINKED_SOURCES = {
+    "kernels/cuda/": "tests/kernels/cuda runs them on the stand-ins; jobs on GPUs will link them",
     "kernels/image_chain.cu": "built after scripts/setup --cuda; jobs on GPUs will link it, tests/kernels runs it on one",
     "tests/device/ptx/kernels/planted.cu": "nvcc translates it for the interpreter's tests",
     "tests/device/ptx/kernels/refused.cu": "nvcc translates it for the interpreter's tests",

@@ -88,7 +88,8 @@ void adamw_step(std::span<float> param, std::span<simd::Bf16> m, std::span<simd:
 double sum_of_squares(std::span<const float> x) {
   constexpr std::size_t kBlock = 1024, kBlocks = 512;
   double total = 0;
-  // the threads' share of a run of blocks waits in `sums`, then is added in order
+  // the threads' share of a run of blocks waits in `sums`, then is added in order; runs are added likewise, so that
+  // a GPU can form them side by side (kernels/cuda/optimizer.h)
   double sums[kBlocks];
   for (std::size_t begin = 0; begin < x.size(); begin += kBlocks * kBlock) {
     const std::size_t n = std::min(kBlocks * kBlock, x.size() - begin), blocks = (n + kBlock - 1) / kBlock;
@@ -98,7 +99,9 @@ double sum_of_squares(std::span<const float> x) {
                         for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i)
                           sums[i] = block_square(run + i * kBlock, std::min(kBlock, n - i * kBlock));
                       });
-    for (std::size_t i = 0; i < blocks; ++i) total += sums[i];
+    double run_sum = 0;
+    for (std::size_t i = 0; i < blocks; ++i) run_sum += sums[i];
+    total += run_sum;
   }
   return total;
 }

@@ -29,7 +29,8 @@ void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, 
 void adamw_step(std::span<float> param, std::span<simd::Bf16> m, std::span<simd::Bf16> v, std::span<const float> grad,
                 float grad_scale, double lr, std::int64_t update, const AdamWOptions& options);
 
-/// Sum of x^2 in double, over blocks of 1024 elements added in order: the same bits for the same run at any alignment.
+/// Sum of x^2 in double: blocks of 1,024 elements are added in order to runs of 512, and those in order. The same bits
+/// for the same run at any alignment.
 double sum_of_squares(std::span<const float> x);
 
 /// Clip factor for a gradient of that norm: min(1, limit / (norm + 1e-6)); 1 when limit is 0 (off).

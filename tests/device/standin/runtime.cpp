@@ -85,7 +85,11 @@ const ptx::Program* Runtime::program(std::size_t binary, int device) {
     if (!text) return find(text.error().message()), nullptr;
     from.ptx = *std::move(text);
   }
-  auto module = ptx::Module::parse(from.ptx);
+  auto text = from.ptx;
+  if (options_.mutant) {
+    if (auto planted = plant(text, *options_.mutant)) report_.mutant = *std::move(planted);
+  }
+  auto module = ptx::Module::parse(std::move(text));
   if (!module) return find(module.error().message()), nullptr;
   auto loaded = ptx::Program::load(*std::move(module), memory(device));
   if (!loaded) return find(loaded.error().message()), nullptr;

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/device/ptx/counters.h"
+#include "tests/device/standin/mutant.h"
 
 /// Stand-ins for the libraries that our CUDA code calls: a program that links them in place of NVIDIA's runs on cores,
 /// in a drawn order, and every access is checked. README.md here.
@@ -17,13 +19,17 @@ struct Options {
   int devices = 1;
   /// Of each device.
   std::uint64_t memory_bytes = std::uint64_t{8} << 30;
+  /// A fault to plant in a kernel.
+  std::optional<MutantChoice> mutant = std::nullopt;
 };
 
 /// What was counted and found since the last reset.
 struct Report {
   /// A sentence each: what a kernel did that it must not do (ptx/finding.h), and operations that no wait orders.
   std::vector<std::string> findings;
-  std::uint64_t launches = 0, copies = 0, graph_launches = 0;
+  /// What was planted; empty without such a place.
+  std::string mutant;
+  std::uint64_t launches = 0, copies = 0, products = 0, graph_launches = 0;
   /// Calls by name that make the host wait, copies from or to memory that is not pinned among them.
   std::map<std::string, std::uint64_t> synchronising;
   /// By name of the kernel without its arguments.

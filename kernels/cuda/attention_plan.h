@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/namespaces.h"
+
+namespace troupe::kernels::cuda {
+
+/// Rows [begin, end) of a sample's queries or keys.
+struct AttentionRange {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+};
+
+/// Queries that see the same keys, as attention is planned: ranges ascend and do not overlap.
+struct AttentionSegment {
+  AttentionRange queries;
+  std::vector<AttentionRange> keys;
+};
+
+/// What one block of threads computes: some rows, and the ranges of the other side that they meet.
+struct AttentionTile {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  /// In AttentionPlan::ranges.
+  std::int32_t first_range = 0;
+  std::int32_t ranges = 0;
+};
+
+/// Rows of a tile at most.
+inline constexpr std::int32_t kAttentionTile = 64;
+
+/// The tiles of an attention by segments, the same for each head and sample. Forward and the gradient of q go through
+/// tiles of queries, which meet ranges of keys; the gradients of k and v through tiles of keys, which meet ranges of
+/// queries, so that every sum belongs to one block and has one order: no atomics.
+struct AttentionPlan {
+  std::vector<AttentionTile> query_tiles;
+  std::vector<AttentionTile> key_tiles;
+  std::vector<AttentionRange> ranges;
+};
+
+/// Segments cover each query once. Keys [0, keys) that no segment sees are in tiles without ranges: their gradients
+/// are zero.
+AttentionPlan plan_attention(const std::vector<AttentionSegment>& segments, std::int32_t keys);
+
+}  // namespace troupe::kernels::cuda
