@@ -12,7 +12,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 template <class T>
-cpu::Rotation<T> rotation_of(const at::Tensor& cos, const at::Tensor& sin) {
+Rotation<T> rotation_of(const at::Tensor& cos, const at::Tensor& sin) {
   if (!cos.defined()) return {};
   return {kernels::data<cpu::Acc<T>>(cos), kernels::data<cpu::Acc<T>>(sin), cos.size(0), 2 * cos.size(1)};
 }

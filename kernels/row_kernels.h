@@ -5,6 +5,7 @@
 
 #include "kernels/element.h"
 #include "kernels/row_runs.h"
+#include "kernels/row_tables.h"
 
 namespace troupe::kernels::cpu {
 
@@ -17,15 +18,6 @@ namespace troupe::kernels::cpu {
 template <class T>
 using Acc = simd::Accumulate<T>;
 
-/// A table of modulations: row r begins at data + r * stride.
-template <class T>
-struct Table {
-  /// Not owned.
-  const T* data = nullptr;
-  /// Elements between two rows of the table; 0 where one row serves all.
-  std::int64_t stride = 0;
-};
-
 /// y = (x - mean) * rstd * factor[run.table] + shift[run.table]; stats[row] = {mean, rstd}.
 /// Runs are those of row_runs(); stats holds two numbers for each row of x and may be read by the backward alone.
 template <class T>
@@ -37,18 +29,6 @@ template <class T>
 void modulated_norm_backward(const std::vector<RowRun>& runs, std::int64_t channels, std::int64_t table_rows,
                              const T* dy, const T* x, Table<T> factor, const Acc<T>* stats, T* dx, Acc<T>* dfactor,
                              Acc<T>* dshift, int threads);
-
-/// Rotation of interleaved pairs by each token's angle; cos and sin [tokens, head_dim / 2], or nullptr for none.
-/// Rotation runs within each head of head_dim channels, with the angles of the row's token.
-template <class T>
-struct Rotation {
-  const Acc<T>* cos = nullptr;
-  const Acc<T>* sin = nullptr;
-  /// Rows of the tables; matrix row r stands at token r % tokens.
-  std::int64_t tokens = 0;
-  /// Even; channels are whole heads.
-  std::int64_t head_dim = 0;
-};
 
 /// y = rotate(round(round(x * rstd) * gain)); rstd[row] = 1 / sqrt(mean(x^2) + eps).
 /// rstd has one number for each row. Rows of x, and of dx below, begin `stride` elements apart.

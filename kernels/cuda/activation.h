@@ -4,13 +4,10 @@
 
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/element.h"
 
 namespace troupe::kernels::cuda {
-
-/// GELU in its tanh form and with the error function (arXiv:1606.08415), u / (1 + e^-u), max(u, 0).
-/// In the order of the model's activations.
-enum class Activation : std::uint8_t { gelu_tanh, gelu_erf, silu, relu };
 
 /// y = a(u), element by element.
 ///     gelu_tanh: u s(2 z),  z = sqrt(2 / pi) (u + 0.044715 u^3),  s(x) = 1 / (1 + e^-x)

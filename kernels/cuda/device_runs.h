@@ -31,15 +31,6 @@ struct DeviceRuns {
   std::int64_t table_rows = 0;
 };
 
-/// A table with one row of `channels` elements for each table row: row r begins at data + r * stride.
-template <class T>
-struct Table {
-  /// Device memory, not owned.
-  const T* data = nullptr;
-  /// Elements between two rows; 0 where one row serves all.
-  std::int64_t stride = 0;
-};
-
 /// What DeviceRuns points to, on the host. The caller copies both vectors to the device.
 struct SortedRuns {
   std::vector<DeviceRun> runs;

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/device_runs.h"
 #include "kernels/element.h"
+#include "kernels/row_tables.h"
 
 namespace troupe::kernels::cuda {
 

@@ -2,6 +2,7 @@
 // Bound by memory: AdamW moves 30 bytes a parameter (reads p, m, v and g, writes p, m, v and the copy), the norm reads
 // 4, a sum over R ranks reads 4 R and writes 4. Compiled without contraction: every product and sum rounds as on the
 // CPU, so that both give the same bits.
+#include "kernels/cuda/launch_shape.h"
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/vectors.h"
 
@@ -10,27 +11,11 @@ namespace {
 
 constexpr int kThreads = 256, kVector = 4;
 
-/// As load(), of what this kernel writes: not through the read-only path.
-template <int V, class T>
-__device__ Vector<V> load_written(const T* at) {
-  if constexpr (V == 1) {
-    if constexpr (sizeof(T) == 2)
-      return {widened(at->bits)};
-    else
-      return {*at};
-  } else if constexpr (sizeof(T) == 2) {
-    const uint2 words = *reinterpret_cast<const uint2*>(at);
-    return unpacked<T, V>(Words<2>{{words.x, words.y}});
-  } else {
-    const uint4 words = *reinterpret_cast<const uint4*>(at);
-    return unpacked<T, V>(Words<4>{{words.x, words.y, words.z, words.w}});
-  }
-}
-
 template <class Moment, int V>
 __device__ void update_at(std::int64_t i, float* param, Moment* m, Moment* v, const float* grad, simd::Bf16* published,
                           const AdamWUpdate& u, float scale) {
-  Vector<V> p = load_written<V>(param + i), mi = load_written<V>(m + i), vi = load_written<V>(v + i);
+  Vector<V> p = load<V, Access::also_written>(param + i), mi = load<V, Access::also_written>(m + i),
+            vi = load<V, Access::also_written>(v + i);
   const Vector<V> g_of = load<V>(grad + i);
 #pragma unroll
   for (int e = 0; e < V; ++e) {
@@ -105,21 +90,16 @@ __global__ void __launch_bounds__(kThreads)
     for (int e = 0; e < V; ++e) sum.v[e] += part.v[e];
   }
   if (add) {
-    const Vector<V> before = load_written<V>(out + i);
+    const Vector<V> before = load<V, Access::also_written>(out + i);
 #pragma unroll
     for (int e = 0; e < V; ++e) sum.v[e] = before.v[e] + sum.v[e];
   }
   store(out + i, sum);
 }
 
-bool is_wide(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
-
 unsigned blocks_for(std::int64_t count, int vector) {
-  const std::int64_t per_block = std::int64_t{kThreads} * vector;
-  return static_cast<unsigned>((count + per_block - 1) / per_block);
+  return static_cast<unsigned>(parts_of(count, std::int64_t{kThreads} * vector));
 }
-
-std::int64_t runs_of(std::int64_t count) { return (count + kRun - 1) / kRun; }
 
 }  // namespace
 
@@ -128,7 +108,7 @@ cudaError_t launch_adamw(float* param, Moment* m, Moment* v, const float* grad, 
                          std::int64_t count, const AdamWUpdate* update, const float* grad_scale,
                          const std::int32_t* skip, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
-  if (is_wide(param) && is_wide(m) && is_wide(v) && is_wide(grad) && is_wide(published)) {
+  if (are_aligned(param, m, v, grad, published)) {
     adamw<Moment, kVector><<<blocks_for(count, kVector), kThreads, 0, stream>>>(param, m, v, grad, published, count,
                                                                                 update, grad_scale, skip);
   } else {
@@ -144,20 +124,20 @@ template cudaError_t launch_adamw(float*, simd::Bf16*, simd::Bf16*, const float*
                                   const AdamWUpdate*, const float*, const std::int32_t*, cudaStream_t);
 
 std::int64_t sum_of_squares_scratch_bytes(std::int64_t count) {
-  return runs_of(count) * static_cast<std::int64_t>(sizeof(double));
+  return parts_of(count, kRun) * static_cast<std::int64_t>(sizeof(double));
 }
 
 cudaError_t launch_sum_of_squares(const float* x, std::int64_t count, double* sum, void* scratch, cudaStream_t stream) {
   auto* runs = static_cast<double*>(scratch);
-  if (count > 0) square_runs<<<static_cast<unsigned>(runs_of(count)), kThreads, 0, stream>>>(x, count, runs);
-  add_runs<<<1, 1, 0, stream>>>(runs, runs_of(count), sum);
+  if (count > 0) square_runs<<<static_cast<unsigned>(parts_of(count, kRun)), kThreads, 0, stream>>>(x, count, runs);
+  add_runs<<<1, 1, 0, stream>>>(runs, parts_of(count, kRun), sum);
   return cudaGetLastError();
 }
 
 cudaError_t launch_rank_sum(float* out, const float* parts, std::int64_t ranks, std::int64_t count, bool add,
                             cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
-  if (count % kVector == 0 && is_wide(out) && is_wide(parts)) {
+  if (count % kVector == 0 && are_aligned(out, parts)) {
     rank_sum<kVector><<<blocks_for(count, kVector), kThreads, 0, stream>>>(out, parts, ranks, count, add);
   } else {
     rank_sum<1><<<blocks_for(count, 1), kThreads, 0, stream>>>(out, parts, ranks, count, add);

@@ -4,23 +4,10 @@
 
 #include <cstdint>
 
+#include "kernels/adamw_update.h"
 #include "kernels/element.h"
 
 namespace troupe::kernels::cuda {
-
-/// The constants of one AdamW update, formed by the host in f64 and rounded (model/optim/adamw.h): keep is
-/// 1 - lr * decay, step lr / (1 - b1^t), root sqrt(1 - b2^t). In device memory, so that a graph that was captured once
-/// reads those of its step.
-struct AdamWUpdate {
-  float keep;
-  float b1;
-  float one_minus_b1;
-  float b2;
-  float one_minus_b2;
-  float step;
-  float root;
-  float eps;
-};
 
 /// One update of a run of parameters, and their bf16 copy for what computes with them:
 ///     g = grad * scale;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2

@@ -20,7 +20,8 @@ struct Turn {
   unsigned tokens;
   int head_dim;
 
-  explicit Turn(const Rotation& of)
+  template <class T>
+  explicit Turn(const Rotation<T>& of)
       : cos(of.cos),
         sin(of.sin),
         tokens(of.cos == nullptr ? 1 : static_cast<unsigned>(of.tokens < kMaxBlocks ? of.tokens : kMaxBlocks)),
@@ -149,7 +150,8 @@ cudaError_t enqueue_backward(std::int64_t rows, int channels, const T* dy, const
   return cudaGetLastError();
 }
 
-bool is_valid(std::int64_t rows, std::int64_t channels, const Rotation& rotation) {
+template <class T>
+bool is_valid(std::int64_t rows, std::int64_t channels, const Rotation<T>& rotation) {
   if (!takes(rows, channels)) return false;
   if (rotation.cos == nullptr && rotation.sin == nullptr) return true;
   return rotation.cos != nullptr && rotation.sin != nullptr && rotation.tokens > 0 && rotation.head_dim > 0 &&
@@ -158,7 +160,7 @@ bool is_valid(std::int64_t rows, std::int64_t channels, const Rotation& rotation
 
 /// Whether rows of that many channels and their angles can be read as whole vectors, as far as the sizes go.
 template <class T>
-bool takes_wide(std::int64_t channels, const Rotation& rotation) {
+bool takes_wide(std::int64_t channels, const Rotation<T>& rotation) {
   return fits_wide<Wide<T>>(channels) && rotation.head_dim % Wide<T>::kV == 0;
 }
 
@@ -166,7 +168,7 @@ bool takes_wide(std::int64_t channels, const Rotation& rotation) {
 
 template <class T>
 cudaError_t launch_rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, std::int64_t x_stride,
-                                    const T* gain, double eps, const Rotation& rotation, T* y, float* rstd,
+                                    const T* gain, double eps, const Rotation<T>& rotation, T* y, float* rstd,
                                     cudaStream_t stream) {
   if (!is_valid(rows, channels, rotation)) return cudaErrorInvalidValue;
   if (rows <= 0 || channels == 0) return cudaSuccess;
@@ -186,8 +188,9 @@ std::int64_t rms_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t cha
 
 template <class T>
 cudaError_t launch_rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, const T* x,
-                                     std::int64_t x_stride, const T* gain, const float* rstd, const Rotation& rotation,
-                                     T* dx, std::int64_t dx_stride, float* dgain, void* scratch, cudaStream_t stream) {
+                                     std::int64_t x_stride, const T* gain, const float* rstd,
+                                     const Rotation<T>& rotation, T* dx, std::int64_t dx_stride, float* dgain,
+                                     void* scratch, cudaStream_t stream) {
   if (!is_valid(rows, channels, rotation)) return cudaErrorInvalidValue;
   if (channels == 0) return cudaSuccess;
   const int n = static_cast<int>(channels);
@@ -205,12 +208,12 @@ cudaError_t launch_rms_norm_backward(std::int64_t rows, std::int64_t channels, c
                           stream);
 }
 
-#define TROUPE_RMS_NORM(T)                                                                                            \
-  template cudaError_t launch_rms_norm_forward<T>(std::int64_t, std::int64_t, const T*, std::int64_t, const T*,       \
-                                                  double, const Rotation&, T*, float*, cudaStream_t);                 \
-  template cudaError_t launch_rms_norm_backward<T>(std::int64_t, std::int64_t, const T*, const T*, std::int64_t,      \
-                                                   const T*, const float*, const Rotation&, T*, std::int64_t, float*, \
-                                                   void*, cudaStream_t);
+#define TROUPE_RMS_NORM(T)                                                                                       \
+  template cudaError_t launch_rms_norm_forward<T>(std::int64_t, std::int64_t, const T*, std::int64_t, const T*,  \
+                                                  double, const Rotation<T>&, T*, float*, cudaStream_t);         \
+  template cudaError_t launch_rms_norm_backward<T>(std::int64_t, std::int64_t, const T*, const T*, std::int64_t, \
+                                                   const T*, const float*, const Rotation<T>&, T*, std::int64_t, \
+                                                   float*, void*, cudaStream_t);
 TROUPE_RMS_NORM(float)
 TROUPE_RMS_NORM(simd::Bf16)
 #undef TROUPE_RMS_NORM

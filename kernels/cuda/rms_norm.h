@@ -5,20 +5,9 @@
 #include <cstdint>
 
 #include "kernels/element.h"
+#include "kernels/row_tables.h"
 
 namespace troupe::kernels::cuda {
-
-/// Rotation of interleaved pairs within each head, by the angles of the row's token.
-///     (y[2i], y[2i + 1]) = (x[2i] cos[i] - x[2i + 1] sin[i], x[2i] sin[i] + x[2i + 1] cos[i])
-struct Rotation {
-  /// f32 [tokens, head_dim / 2] in device memory, not owned; both null: no rotation.
-  const float* cos = nullptr;
-  const float* sin = nullptr;
-  /// Rows of both; matrix row r stands at token r % tokens.
-  std::int64_t tokens = 0;
-  /// Even; channels are whole heads.
-  std::int64_t head_dim = 0;
-};
 
 /// Root-mean-square norm over channels with a learned gain, then the rotation.
 ///     y = rotate(round(round(x * rstd) * gain)),  rstd = 1 / sqrt(mean(x^2) + eps)
@@ -33,7 +22,7 @@ struct Rotation {
 ///         parts of heads or no tokens; else cudaGetLastError().
 template <class T>
 cudaError_t launch_rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, std::int64_t x_stride,
-                                    const T* gain, double eps, const Rotation& rotation, T* y, float* rstd,
+                                    const T* gain, double eps, const Rotation<T>& rotation, T* y, float* rstd,
                                     cudaStream_t stream);
 
 /// Bytes of device scratch that the backward needs, 16-byte aligned: a part of the gain's gradient for each 32 rows.
@@ -53,7 +42,8 @@ std::int64_t rms_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t cha
 /// Errors: as for the forward.
 template <class T>
 cudaError_t launch_rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, const T* x,
-                                     std::int64_t x_stride, const T* gain, const float* rstd, const Rotation& rotation,
-                                     T* dx, std::int64_t dx_stride, float* dgain, void* scratch, cudaStream_t stream);
+                                     std::int64_t x_stride, const T* gain, const float* rstd,
+                                     const Rotation<T>& rotation, T* dx, std::int64_t dx_stride, float* dgain,
+                                     void* scratch, cudaStream_t stream);
 
 }  // namespace troupe::kernels::cuda

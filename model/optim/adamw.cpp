@@ -12,11 +12,6 @@ namespace {
 /// Elements that one thread takes at a time.
 constexpr std::int64_t kRunElements = 16384;
 
-/// The constants of one update, in f32.
-struct Update {
-  float grad_scale, keep, b1, one_minus_b1, b2, one_minus_b2, step, root, eps;
-};
-
 inline float widen(float value) { return value; }
 inline float widen(simd::Bf16 value) { return simd::to_float(value); }
 inline void put(float& to, float value) { to = value; }
@@ -25,9 +20,9 @@ inline void put(simd::Bf16& to, float value) { to = simd::to_bf16(value); }
 // A function of its own with restricted pointers: the compiler vectorises it, which it does not in a lambda.
 template <class Moment>
 void update_run(float* __restrict__ p_, Moment* __restrict__ m_, Moment* __restrict__ v_, const float* __restrict__ g_,
-                std::int64_t n, const Update& u) {
+                std::int64_t n, float grad_scale, const kernels::AdamWUpdate& u) {
   for (std::int64_t i = 0; i < n; ++i) {
-    const float g = g_[i] * u.grad_scale;
+    const float g = g_[i] * grad_scale;
     const float mi = u.b1 * widen(m_[i]) + u.one_minus_b1 * g;
     const float vi = u.b2 * widen(v_[i]) + u.one_minus_b2 * g * g;
     put(m_[i], mi);
@@ -55,25 +50,29 @@ void step_of(std::span<float> param, std::span<Moment> m, std::span<Moment> v, s
              float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
   TROUPE_CHECK(m.size() == param.size() && v.size() == param.size() && grad.size() == param.size(),
                "one length for all four");
-  TROUPE_CHECK(update >= 1, "updates are counted from 1");
-  const double correction1 = 1.0 - std::pow(options.beta1, static_cast<double>(update));
-  const double correction2 = 1.0 - std::pow(options.beta2, static_cast<double>(update));
-  const Update update_of{.grad_scale = grad_scale,
-                         .keep = static_cast<float>(1.0 - lr * options.weight_decay),
-                         .b1 = static_cast<float>(options.beta1),
-                         .one_minus_b1 = static_cast<float>(1.0 - options.beta1),
-                         .b2 = static_cast<float>(options.beta2),
-                         .one_minus_b2 = static_cast<float>(1.0 - options.beta2),
-                         .step = static_cast<float>(lr / correction1),
-                         .root = static_cast<float>(std::sqrt(correction2)),
-                         .eps = static_cast<float>(options.eps)};
+  const auto constants = adamw_update(lr, update, options);
   const auto n = static_cast<std::int64_t>(param.size());
   kernels::parallel_blocks(n, kRunElements, kernels::threads_for(n), [&](std::int64_t begin, std::int64_t end) {
-    update_run(param.data() + begin, m.data() + begin, v.data() + begin, grad.data() + begin, end - begin, update_of);
+    update_run(param.data() + begin, m.data() + begin, v.data() + begin, grad.data() + begin, end - begin, grad_scale,
+               constants);
   });
 }
 
 }  // namespace
+
+kernels::AdamWUpdate adamw_update(double lr, std::int64_t update, const AdamWOptions& options) {
+  TROUPE_CHECK(update >= 1, "updates are counted from 1");
+  const double correction1 = 1.0 - std::pow(options.beta1, static_cast<double>(update));
+  const double correction2 = 1.0 - std::pow(options.beta2, static_cast<double>(update));
+  return {.keep = static_cast<float>(1.0 - lr * options.weight_decay),
+          .b1 = static_cast<float>(options.beta1),
+          .one_minus_b1 = static_cast<float>(1.0 - options.beta1),
+          .b2 = static_cast<float>(options.beta2),
+          .one_minus_b2 = static_cast<float>(1.0 - options.beta2),
+          .step = static_cast<float>(lr / correction1),
+          .root = static_cast<float>(std::sqrt(correction2)),
+          .eps = static_cast<float>(options.eps)};
+}
 
 void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, std::span<const float> grad,
                 float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/adamw_update.h"
 #include "kernels/element.h"
 
 namespace troupe::model {
@@ -14,6 +15,9 @@ struct AdamWOptions {
   double eps = 1e-8;
   double weight_decay = 1e-5;
 };
+
+/// The constants of update t = `update`, 1 for the first, formed in double and rounded.
+kernels::AdamWUpdate adamw_update(double lr, std::int64_t update, const AdamWOptions& options);
 
 /// One update of a run of parameters; element-wise, so any split of the parameters over calls gives the same bits.
 ///     g = grad * grad_scale;  p = p * (1 - lr * decay);  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2

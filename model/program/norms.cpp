@@ -94,7 +94,7 @@ struct RmsNormValues {
 };
 
 template <class T>
-cpu::Rotation<T> rotation_of(ValueTensors values, const RmsNormValues& v) {
+Rotation<T> rotation_of(ValueTensors values, const RmsNormValues& v) {
   if (v.cos == kNoValue) return {};
   const auto& cos = tensor_of(values, v.cos);
   return {kernels::data<cpu::Acc<T>>(cos), kernels::data<cpu::Acc<T>>(tensor_of(values, v.sin)), cos.size(0),

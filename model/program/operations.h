@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/activation.h"
 #include "kernels/threads.h"
 #include "model/program/graph.h"
 
@@ -71,9 +72,8 @@ struct AttentionPart {
 ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int64_t heads,
                          const std::vector<AttentionPart>& parts, ValueId key_rows = kNoValue);
 
-/// GELU in its tanh form (kernels/gelu.h) and with the error function (arXiv:1606.08415), u / (1 + e^-u), max(u, 0).
-/// All but the first are LibTorch's.
-enum class Activation : std::uint8_t { gelu_tanh, gelu_erf, silu, relu };
+/// All but Activation::gelu_tanh are LibTorch's (kernels/activation.h).
+using kernels::Activation;
 ValueId record_activation(Graph& graph, ValueId u, Activation activation);
 
 /// sum c (x - target)^2, a scalar f32 (f64 for f64): x [B, N, d]; target and c data of that dtype, target [B, N, d], c

@@ -126,9 +126,8 @@ class CudaNormTest : public ::testing::Test {
       wide_cos.push_back(static_cast<double>(cos.back())), wide_sin.push_back(static_cast<double>(sin.back()));
     }
     std::optional<DeviceArray<float>> cos_there, sin_there;
-    Rotation rotation;
-    cpu::Rotation<T> host_rotation;
-    cpu::Rotation<double> wide_rotation;
+    Rotation<T> rotation, host_rotation;
+    Rotation<double> wide_rotation;
     if (head_dim > 0) {
       cos_there.emplace(cos, stream), sin_there.emplace(sin, stream);
       rotation = {cos_there->data(), sin_there->data(), kTokens, head_dim};

@@ -37,15 +37,7 @@ TYPED_TEST(CudaAdamWTest, GivesTheBitsOfTheCpuAndDoesNothingWhenTold) {
       const float scale = 0.7F;
       const double lr = 3e-3;
       const std::int64_t step = 5;
-      const double correction1 = 1 - std::pow(options.beta1, 5), correction2 = 1 - std::pow(options.beta2, 5);
-      const AdamWUpdate update{.keep = static_cast<float>(1 - lr * options.weight_decay),
-                               .b1 = static_cast<float>(options.beta1),
-                               .one_minus_b1 = static_cast<float>(1 - options.beta1),
-                               .b2 = static_cast<float>(options.beta2),
-                               .one_minus_b2 = static_cast<float>(1 - options.beta2),
-                               .step = static_cast<float>(lr / correction1),
-                               .root = static_cast<float>(std::sqrt(correction2)),
-                               .eps = static_cast<float>(options.eps)};
+      const auto update = model::adamw_update(lr, step, options);
       const DeviceStream stream;
       const DeviceArray param_there(param, stream), grad_there(grad, stream);
       const DeviceArray m_there(m, stream), v_there(v, stream);
