@@ -1,15 +1,15 @@
 // Attention backward in three kernels. First delta[query] = sum(dout * out); then the gradient of q, a block for 64
 // queries that goes through their keys; then those of k and v, a block for 64 keys that goes through the queries that
-// see them. Probabilities come anew from the logits and the forward's log of sums. Scores are thus computed twice, 7
-// products of queries * keys * head size in place of 5, and no sum crosses blocks: no atomics, one order. bf16: four
-// warps of 16 rows each, mma.sync, the other side in tiles of 32; f32: four threads a row, fused multiply-adds.
+// see them. Probabilities are recomputed from the logits and the forward's log of sums. Scores are thus computed twice:
+// 7 products of queries * keys * head size in place of 5, and no sum crosses blocks, so that there are no atomics and
+// one order. bf16: four warps of 16 rows each, mma.sync, the other side in tiles of 32; f32: four threads a row, fused
+// multiply-adds.
 #include "kernels/cuda/attention_f32.h"
 #include "kernels/cuda/attention_tile.h"
 
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr float kLog2E = 1.4426950408889634f;
 constexpr int kTile = kAttentionTile, kOther = 32;
 using simd::Bf16;
 
@@ -20,10 +20,6 @@ struct Inputs {
   const float* lse;
   const float* delta;
 };
-
-__device__ std::int64_t first_query(const AttentionSizes& sizes, int sample, int head) {
-  return (static_cast<std::int64_t>(sample) * sizes.heads + head) * sizes.queries;
-}
 
 __device__ float product(uint4 a, uint4 b) {
   const unsigned x[4] = {a.x, a.y, a.z, a.w}, y[4] = {b.x, b.y, b.z, b.w};
@@ -58,7 +54,7 @@ __global__ void __launch_bounds__(256) sum_products(AttentionSizes sizes, Attent
   for (int other = 1; other < kPieces; other *= 2) sum += __shfl_xor_sync(kWarpMask, sum, other);
   if (index < count && piece == 0) {
     const int sample = static_cast<int>(row / sizes.queries), query = static_cast<int>(row % sizes.queries);
-    delta[first_query(sizes, sample, head) + query] = sum;
+    delta[place_of(sizes, sample, head, query)] = sum;
   }
 }
 
@@ -79,42 +75,6 @@ __device__ void store_rows(const float (&value)[kDim / 8][4], float scale, int c
   }
 }
 
-/// to [16, kDim] += rounded(from) [16, kOther] times the rows of the tile.
-template <int kDim>
-__device__ void add_product(float (&to)[kDim / 8][4], const float (&from)[kOther / 8][4],
-                            const BfTile<kOther, kDim>& tile) {
-#pragma unroll
-  for (int step = 0; step < kOther / 16; ++step) {
-    const unsigned a[4] = {pack(from[2 * step][0], from[2 * step][1]), pack(from[2 * step][2], from[2 * step][3]),
-                           pack(from[2 * step + 1][0], from[2 * step + 1][1]),
-                           pack(from[2 * step + 1][2], from[2 * step + 1][3])};
-    unsigned b[4];
-#pragma unroll
-    for (int n = 0; n < kDim / 16; ++n) {
-      load_right(b, tile, 16 * step, n);
-      multiply_add(to[2 * n], a, b[0], b[1]);
-      multiply_add(to[2 * n + 1], a, b[2], b[3]);
-    }
-  }
-}
-
-/// [16, kOther] = rows [row, row + 16) of the one tile times the rows of the other.
-template <int kDim>
-__device__ void multiply_rows(float (&to)[kOther / 8][4], const BfTile<kTile, kDim>& rows, int row,
-                              const BfTile<kOther, kDim>& others) {
-#pragma unroll
-  for (int step = 0; step < kDim / 16; ++step) {
-    unsigned a[4], b[4];
-    load_left(a, rows, row, step);
-#pragma unroll
-    for (int n = 0; n < kOther / 16; ++n) {
-      load_right_rows(b, others, 16 * n, step);
-      multiply_add(to[2 * n], a, b[0], b[1]);
-      multiply_add(to[2 * n + 1], a, b[2], b[3]);
-    }
-  }
-}
-
 template <int kDim>
 __global__ void __launch_bounds__(128, kDim == 128 ? 2 : 4)
     query_gradient_bf16(DeviceAttentionPlan plan, AttentionSizes sizes, Inputs<Bf16> in, AttentionRows<float> dq) {
@@ -128,28 +88,25 @@ __global__ void __launch_bounds__(128, kDim == 128 ? 2 : 4)
   const int key_sample = sizes.key_rows == nullptr ? sample : 0;
   const float scale = rsqrtf(static_cast<float>(kDim));
 
-  const auto query_row = [&](const AttentionRows<const Bf16>& from, int row) {
-    return row < rows ? head_of(from, sizes.queries, sample, tile.begin + row, head, kDim) : nullptr;
-  };
-  fill_tile(q_tile, [&](int row) { return query_row(in.q, row); });
-  fill_tile(dout_tile, [&](int row) { return query_row(in.dout, row); });
+  const auto k_rows = head_of(in.k, sizes.keys, key_sample, head, kDim);
+  const auto v_rows = head_of(in.v, sizes.keys, key_sample, head, kDim);
+
+  fill_own(q_tile, head_of(in.q, sizes.queries, sample, head, kDim), tile);
+  fill_own(dout_tile, head_of(in.dout, sizes.queries, sample, head, kDim), tile);
   float lse[2] = {}, delta[2] = {};
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int row = 16 * warp + 8 * r + lane / 4;
     if (row >= rows) continue;
-    const auto at = first_query(sizes, sample, head) + tile.begin + row;
+    const auto at = place_of(sizes, sample, head, tile.begin + row);
     lse[r] = __ldg(in.lse + at) * kLog2E;
     delta[r] = __ldg(in.delta + at);
   }
   float dq_part[kDim / 8][4] = {};
   for (int first = 0; first < keys.count; first += kOther) {
-    const auto key_row = [&](const AttentionRows<const Bf16>& from, int i) {
-      return first + i < keys.count ? head_of(from, sizes.keys, key_sample, keys.row(first + i), head, kDim) : nullptr;
-    };
     __syncthreads();
-    fill_tile(k_tile, [&](int i) { return key_row(in.k, i); });
-    fill_tile(v_tile, [&](int i) { return key_row(in.v, i); });
+    fill_met(k_tile, k_rows, keys, first);
+    fill_met(v_tile, v_rows, keys, first);
     __syncthreads();
     float s[kOther / 8][4] = {}, dp[kOther / 8][4] = {};
     multiply_rows(s, q_tile, 16 * warp, k_tile);
@@ -167,7 +124,7 @@ __global__ void __launch_bounds__(128, kDim == 128 ? 2 : 4)
     add_product(dq_part, s, k_tile);
   }
   store_rows<kDim>(dq_part, scale, rows - 16 * warp,
-                   head_of(dq, sizes.queries, sample, tile.begin + 16 * warp, head, kDim), dq.stride);
+                   head_of(dq, sizes.queries, sample, head, kDim)[tile.begin + 16 * warp], dq.stride);
 }
 
 /// What a sample's queries see of a tile of keys.
@@ -203,30 +160,25 @@ __global__ void __launch_bounds__(128)
   const MetRows queries = rows_met(tile, plan.ranges);
   const float scale = rsqrtf(static_cast<float>(kDim));
 
-  const auto key_row = [&](const AttentionRows<const Bf16>& from, int row) {
-    return row < rows ? head_of(from, sizes.keys, key_sample, tile.begin + row, head, kDim) : nullptr;
-  };
-  fill_tile(k_tile, [&](int row) { return key_row(in.k, row); });
-  fill_tile(v_tile, [&](int row) { return key_row(in.v, row); });
+  fill_own(k_tile, head_of(in.k, sizes.keys, key_sample, head, kDim), tile);
+  fill_own(v_tile, head_of(in.v, sizes.keys, key_sample, head, kDim), tile);
   float dk_part[kDim / 8][4] = {}, dv_part[kDim / 8][4] = {};
   const bool shares = sizes.key_rows != nullptr;
   for (int sample = shares ? 0 : key_sample; sample < (shares ? sizes.samples : key_sample + 1); ++sample) {
     const SeenTile seen(tile, sizes, sample);
     if (!seen.is_seen) continue;
+    const auto q_rows = head_of(in.q, sizes.queries, sample, head, kDim);
+    const auto dout_rows = head_of(in.dout, sizes.queries, sample, head, kDim);
     const int key = tile.begin + 16 * warp + lane / 4;
     const float bias[2] = {seen.bias(tile, key) * kLog2E, seen.bias(tile, key + 8) * kLog2E};
     for (int first = 0; first < queries.count; first += kOther) {
-      const auto query_row = [&](const AttentionRows<const Bf16>& from, int i) {
-        return first + i < queries.count ? head_of(from, sizes.queries, sample, queries.row(first + i), head, kDim)
-                                         : nullptr;
-      };
       __syncthreads();
-      fill_tile(q_tile, [&](int i) { return query_row(in.q, i); });
-      fill_tile(dout_tile, [&](int i) { return query_row(in.dout, i); });
-      // a lane holds those of the query of its number; a query that is none weighs nothing
+      fill_met(q_tile, q_rows, queries, first);
+      fill_met(dout_tile, dout_rows, queries, first);
+      // each lane holds the numbers of one query; past the last one the weight exp(-inf) is zero
       float lse = INFINITY, delta = 0.0f;
       if (first + lane < queries.count) {
-        const auto at = first_query(sizes, sample, head) + queries.row(first + lane);
+        const auto at = place_of(sizes, sample, head, queries.row(first + lane));
         lse = __ldg(in.lse + at) * kLog2E;
         delta = __ldg(in.delta + at);
       }
@@ -249,8 +201,8 @@ __global__ void __launch_bounds__(128)
     }
   }
   const int first = tile.begin + 16 * warp;
-  store_rows<kDim>(dk_part, scale, rows - 16 * warp, head_of(dk, sizes.keys, key_sample, first, head, kDim), dk.stride);
-  store_rows<kDim>(dv_part, 1.0f, rows - 16 * warp, head_of(dv, sizes.keys, key_sample, first, head, kDim), dv.stride);
+  store_rows<kDim>(dk_part, scale, rows - 16 * warp, head_of(dk, sizes.keys, key_sample, head, kDim)[first], dk.stride);
+  store_rows<kDim>(dv_part, 1.0f, rows - 16 * warp, head_of(dv, sizes.keys, key_sample, head, kDim)[first], dv.stride);
 }
 
 template <int kDim>
@@ -265,21 +217,20 @@ __global__ void __launch_bounds__(256)
   const int key_sample = sizes.key_rows == nullptr ? sample : 0;
   const float scale = rsqrtf(static_cast<float>(kDim));
 
+  const auto k_rows = head_of(in.k, sizes.keys, key_sample, head, kDim);
+  const auto v_rows = head_of(in.v, sizes.keys, key_sample, head, kDim);
   RowPart<kDim> q, dout, dq_part;
   float lse = 0.0f, delta = 0.0f;
   if (is_row) {
-    q.load(head_of(in.q, sizes.queries, sample, tile.begin + row, head, kDim), part);
-    dout.load(head_of(in.dout, sizes.queries, sample, tile.begin + row, head, kDim), part);
-    lse = __ldg(in.lse + first_query(sizes, sample, head) + tile.begin + row);
-    delta = __ldg(in.delta + first_query(sizes, sample, head) + tile.begin + row);
+    q.load(head_of(in.q, sizes.queries, sample, head, kDim)[tile.begin + row], part);
+    dout.load(head_of(in.dout, sizes.queries, sample, head, kDim)[tile.begin + row], part);
+    lse = __ldg(in.lse + place_of(sizes, sample, head, tile.begin + row));
+    delta = __ldg(in.delta + place_of(sizes, sample, head, tile.begin + row));
   }
   for (int first = 0; first < keys.count; first += kFloatRows) {
-    const auto key_row = [&](const AttentionRows<const float>& from, int i) {
-      return first + i < keys.count ? head_of(from, sizes.keys, key_sample, keys.row(first + i), head, kDim) : nullptr;
-    };
     __syncthreads();
-    fill_tile(k_tile, [&](int i) { return key_row(in.k, i); });
-    fill_tile(v_tile, [&](int i) { return key_row(in.v, i); });
+    fill_met(k_tile, k_rows, keys, first);
+    fill_met(v_tile, v_rows, keys, first);
     __syncthreads();
     for (int j = 0; j < kFloatRows && first + j < keys.count; ++j) {
       const float bias = first + j == keys.count - 1 ? keys.last_bias : 0.0f;
@@ -289,7 +240,7 @@ __global__ void __launch_bounds__(256)
   }
   if (!is_row) return;
   dq_part.scale(scale);
-  dq_part.store(head_of(dq, sizes.queries, sample, tile.begin + row, head, kDim), part);
+  dq_part.store(head_of(dq, sizes.queries, sample, head, kDim)[tile.begin + row], part);
 }
 
 template <int kDim>
@@ -307,25 +258,23 @@ __global__ void __launch_bounds__(256)
 
   RowPart<kDim> k, v, dk_part, dv_part;
   if (is_row) {
-    k.load(head_of(in.k, sizes.keys, key_sample, tile.begin + row, head, kDim), part);
-    v.load(head_of(in.v, sizes.keys, key_sample, tile.begin + row, head, kDim), part);
+    k.load(head_of(in.k, sizes.keys, key_sample, head, kDim)[tile.begin + row], part);
+    v.load(head_of(in.v, sizes.keys, key_sample, head, kDim)[tile.begin + row], part);
   }
   const bool shares = sizes.key_rows != nullptr;
   for (int sample = shares ? 0 : key_sample; sample < (shares ? sizes.samples : key_sample + 1); ++sample) {
     const SeenTile seen(tile, sizes, sample);
     if (!seen.is_seen) continue;
+    const auto q_rows = head_of(in.q, sizes.queries, sample, head, kDim);
+    const auto dout_rows = head_of(in.dout, sizes.queries, sample, head, kDim);
     const float bias = seen.bias(tile, tile.begin + row);
     for (int first = 0; first < queries.count; first += kFloatRows) {
-      const auto query_row = [&](const AttentionRows<const float>& from, int i) {
-        return first + i < queries.count ? head_of(from, sizes.queries, sample, queries.row(first + i), head, kDim)
-                                         : nullptr;
-      };
       __syncthreads();
-      fill_tile(q_tile, [&](int i) { return query_row(in.q, i); });
-      fill_tile(dout_tile, [&](int i) { return query_row(in.dout, i); });
+      fill_met(q_tile, q_rows, queries, first);
+      fill_met(dout_tile, dout_rows, queries, first);
       float lse = 0.0f, delta = 0.0f;
       if (first + lane < queries.count) {
-        const auto at = first_query(sizes, sample, head) + queries.row(first + lane);
+        const auto at = place_of(sizes, sample, head, queries.row(first + lane));
         lse = __ldg(in.lse + at);
         delta = __ldg(in.delta + at);
       }
@@ -341,8 +290,8 @@ __global__ void __launch_bounds__(256)
   }
   if (!is_row) return;
   dk_part.scale(scale);
-  dk_part.store(head_of(dk, sizes.keys, key_sample, tile.begin + row, head, kDim), part);
-  dv_part.store(head_of(dv, sizes.keys, key_sample, tile.begin + row, head, kDim), part);
+  dk_part.store(head_of(dk, sizes.keys, key_sample, head, kDim)[tile.begin + row], part);
+  dv_part.store(head_of(dv, sizes.keys, key_sample, head, kDim)[tile.begin + row], part);
 }
 
 /// The three kernels of an element type and head size.

@@ -9,7 +9,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
+constexpr float kLn2 = 0.6931471805599453f;
 constexpr int kTile = kAttentionTile;
 
 /// Rows of 16 queries in a lane: the running largest logit (base 2) and sum of each of its two rows.
@@ -51,7 +51,9 @@ __device__ void soften(float (&s)[kBlocks][4], const MetRows& keys, int first, f
 }
 
 template <int kDim>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, kDim == 128  ? 2
+                                       : kDim == 64 ? 3
+                                                    : 4)
     forward_bf16(DeviceAttentionPlan plan, AttentionSizes sizes, AttentionRows<const simd::Bf16> q,
                  AttentionRows<const simd::Bf16> k, AttentionRows<const simd::Bf16> v, AttentionRows<simd::Bf16> out,
                  float* __restrict__ lse) {
@@ -64,31 +66,19 @@ __global__ void __launch_bounds__(128)
   const int key_sample = sizes.key_rows == nullptr ? sample : 0;
   const float scale = kLog2E * rsqrtf(static_cast<float>(kDim));
 
-  fill_tile(q_tile, [&](int row) {
-    return row < rows ? head_of(q, sizes.queries, sample, tile.begin + row, head, kDim) : nullptr;
-  });
+  const auto k_rows = head_of(k, sizes.keys, key_sample, head, kDim);
+  const auto v_rows = head_of(v, sizes.keys, key_sample, head, kDim);
+
+  fill_own(q_tile, head_of(q, sizes.queries, sample, head, kDim), tile);
   float o[kDim / 8][4] = {};
   RowState state;
   for (int first = 0; first < keys.count; first += kTile) {
-    const auto key_row = [&](const AttentionRows<const simd::Bf16>& from, int i) {
-      return first + i < keys.count ? head_of(from, sizes.keys, key_sample, keys.row(first + i), head, kDim) : nullptr;
-    };
     __syncthreads();
-    fill_tile(k_tile, [&](int i) { return key_row(k, i); });
-    fill_tile(v_tile, [&](int i) { return key_row(v, i); });
+    fill_met(k_tile, k_rows, keys, first);
+    fill_met(v_tile, v_rows, keys, first);
     __syncthreads();
     float s[kTile / 8][4] = {};
-#pragma unroll
-    for (int step = 0; step < kDim / 16; ++step) {
-      unsigned a[4], b[4];
-      load_left(a, q_tile, 16 * warp, step);
-#pragma unroll
-      for (int n = 0; n < kTile / 16; ++n) {
-        load_right_rows(b, k_tile, 16 * n, step);
-        multiply_add(s[2 * n], a, b[0], b[1]);
-        multiply_add(s[2 * n + 1], a, b[2], b[3]);
-      }
-    }
+    multiply_rows(s, q_tile, 16 * warp, k_tile);
     float rescale[2];
     soften(s, keys, first, scale, state, rescale);
 #pragma unroll
@@ -96,19 +86,7 @@ __global__ void __launch_bounds__(128)
 #pragma unroll
       for (int e = 0; e < 4; ++e) o[n][e] *= rescale[e / 2];
     }
-#pragma unroll
-    for (int step = 0; step < kTile / 16; ++step) {
-      const unsigned a[4] = {pack(s[2 * step][0], s[2 * step][1]), pack(s[2 * step][2], s[2 * step][3]),
-                             pack(s[2 * step + 1][0], s[2 * step + 1][1]),
-                             pack(s[2 * step + 1][2], s[2 * step + 1][3])};
-      unsigned b[4];
-#pragma unroll
-      for (int n = 0; n < kDim / 16; ++n) {
-        load_right(b, v_tile, 16 * step, n);
-        multiply_add(o[2 * n], a, b[0], b[1]);
-        multiply_add(o[2 * n + 1], a, b[2], b[3]);
-      }
-    }
+    add_product(o, s, v_tile);
   }
 
   // each warp hands its rows through its own part of the queries' tile, so that whole sectors are written
@@ -118,8 +96,7 @@ __global__ void __launch_bounds__(128)
     sum[r] = quad_sum(state.sum[r]);
     const int row = 16 * warp + 8 * r + lane / 4;
     if (lane % 4 == 0 && row < rows)
-      lse[(static_cast<std::int64_t>(sample) * sizes.heads + head) * sizes.queries + tile.begin + row] =
-          (state.largest[r] + log2f(sum[r])) * kLn2;
+      lse[place_of(sizes, sample, head, tile.begin + row)] = (state.largest[r] + log2f(sum[r])) * kLn2;
   }
   // every lane has read the queries: the sums above took the whole warp
 #pragma unroll
@@ -131,11 +108,11 @@ __global__ void __launch_bounds__(128)
     }
   }
   __syncwarp();
+  const auto out_rows = head_of(out, sizes.queries, sample, head, kDim);
   for (int i = lane; i < 2 * kDim; i += kWarp) {
     const int row = 16 * warp + i / (kDim / 8), piece = i % (kDim / 8);
     if (row >= rows) break;
-    reinterpret_cast<uint4*>(head_of(out, sizes.queries, sample, tile.begin + row, head, kDim))[piece] =
-        q_tile.pieces[q_tile.place(row, piece)];
+    reinterpret_cast<uint4*>(out_rows[tile.begin + row])[piece] = q_tile.pieces[q_tile.place(row, piece)];
   }
 }
 
@@ -154,15 +131,14 @@ __global__ void __launch_bounds__(256)
   const float scale = rsqrtf(static_cast<float>(kDim));
 
   RowPart<kDim> q_part, o = {};
-  q_part.load(is_row ? head_of(q, sizes.queries, sample, tile.begin + row, head, kDim) : nullptr, part);
+  const auto k_rows = head_of(k, sizes.keys, key_sample, head, kDim);
+  const auto v_rows = head_of(v, sizes.keys, key_sample, head, kDim);
+  q_part.load(is_row ? head_of(q, sizes.queries, sample, head, kDim)[tile.begin + row] : nullptr, part);
   float largest = -INFINITY, sum = 0.0f;
   for (int first = 0; first < keys.count; first += kFloatRows) {
-    const auto key_row = [&](const AttentionRows<const float>& from, int i) {
-      return first + i < keys.count ? head_of(from, sizes.keys, key_sample, keys.row(first + i), head, kDim) : nullptr;
-    };
     __syncthreads();
-    fill_tile(k_tile, [&](int i) { return key_row(k, i); });
-    fill_tile(v_tile, [&](int i) { return key_row(v, i); });
+    fill_met(k_tile, k_rows, keys, first);
+    fill_met(v_tile, v_rows, keys, first);
     __syncthreads();
     for (int group = 0; group < kFloatRows; group += 8) {
       float s[8], above = largest;
@@ -187,10 +163,8 @@ __global__ void __launch_bounds__(256)
   }
   if (!is_row) return;
   o.scale(1.0f / sum);
-  o.store(head_of(out, sizes.queries, sample, tile.begin + row, head, kDim), part);
-  if (part == 0)
-    lse[(static_cast<std::int64_t>(sample) * sizes.heads + head) * sizes.queries + tile.begin + row] =
-        largest + logf(sum);
+  o.store(head_of(out, sizes.queries, sample, head, kDim)[tile.begin + row], part);
+  if (part == 0) lse[place_of(sizes, sample, head, tile.begin + row)] = largest + logf(sum);
 }
 
 template <int kDim>

@@ -11,11 +11,24 @@
 namespace troupe::kernels::cuda {
 
 inline constexpr unsigned kWarpMask = 0xFFFFFFFFu;
+inline constexpr float kLog2E = 1.4426950408889634f;
 
-/// Where a head of a row begins.
+/// Place of a query's number in [samples, heads, queries].
+__device__ inline std::int64_t place_of(const AttentionSizes& sizes, int sample, int head, int query) {
+  return (static_cast<std::int64_t>(sample) * sizes.heads + head) * sizes.queries + query;
+}
+
+/// One head of the rows of one sample.
 template <class T>
-__device__ T* head_of(const AttentionRows<T>& rows, int rows_of_sample, int sample, int row, int head, int head_dim) {
-  return rows.data + (static_cast<std::int64_t>(sample) * rows_of_sample + row) * rows.stride + head * head_dim;
+struct HeadRows {
+  T* first;
+  std::int64_t stride;
+
+  __device__ T* operator[](int row) const { return first + row * stride; }
+};
+template <class T>
+__device__ HeadRows<T> head_of(const AttentionRows<T>& rows, int rows_of_sample, int sample, int head, int head_dim) {
+  return {rows.data + static_cast<std::int64_t>(sample) * rows_of_sample * rows.stride + head * head_dim, rows.stride};
 }
 
 /// The rows of the other side that a tile meets, one behind the other, numbered from 0.
@@ -84,6 +97,16 @@ __device__ void fill_tile(BfTile<kRows, kDim>& tile, const RowOf& row_of) {
     tile.pieces[tile.place(row, piece)] = from == nullptr ? make_uint4(0, 0, 0, 0) : __ldg(from + piece);
   }
 }
+/// With the rows of an AttentionTile, in order.
+template <class Tile, class T>
+__device__ void fill_own(Tile& tile, const HeadRows<T>& rows, const AttentionTile& own) {
+  fill_tile(tile, [&](int i) { return own.begin + i < own.end ? rows[own.begin + i] : nullptr; });
+}
+/// With the rows from the `first` of those that are met.
+template <class Tile, class T>
+__device__ void fill_met(Tile& tile, const HeadRows<T>& rows, const MetRows& met, int first) {
+  fill_tile(tile, [&](int i) { return first + i < met.count ? rows[met.row(first + i)] : nullptr; });
+}
 
 /// Four 8 x 8 matrices; lane l names the row l % 8 of matrix l / 8.
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned address) {
@@ -135,6 +158,42 @@ template <int kRows, int kDim>
 __device__ void load_right(unsigned (&b)[4], const BfTile<kRows, kDim>& tile, int row, int columns) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   load_transposed(b, tile.address(row + lane % 16, 2 * columns + lane / 16));
+}
+
+/// to [16, kOthers] += rows [row, row + 16) of the one tile times the rows of the other.
+template <int kRows, int kOthers, int kDim>
+__device__ void multiply_rows(float (&to)[kOthers / 8][4], const BfTile<kRows, kDim>& rows, int row,
+                              const BfTile<kOthers, kDim>& others) {
+#pragma unroll
+  for (int step = 0; step < kDim / 16; ++step) {
+    unsigned a[4], b[4];
+    load_left(a, rows, row, step);
+#pragma unroll
+    for (int n = 0; n < kOthers / 16; ++n) {
+      load_right_rows(b, others, 16 * n, step);
+      multiply_add(to[2 * n], a, b[0], b[1]);
+      multiply_add(to[2 * n + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+/// to [16, kDim] += from [16, kOthers], rounded to bf16, times the rows of the tile.
+template <int kOthers, int kDim>
+__device__ void add_product(float (&to)[kDim / 8][4], const float (&from)[kOthers / 8][4],
+                            const BfTile<kOthers, kDim>& tile) {
+#pragma unroll
+  for (int step = 0; step < kOthers / 16; ++step) {
+    const unsigned a[4] = {pack(from[2 * step][0], from[2 * step][1]), pack(from[2 * step][2], from[2 * step][3]),
+                           pack(from[2 * step + 1][0], from[2 * step + 1][1]),
+                           pack(from[2 * step + 1][2], from[2 * step + 1][3])};
+    unsigned b[4];
+#pragma unroll
+    for (int n = 0; n < kDim / 16; ++n) {
+      load_right(b, tile, 16 * step, n);
+      multiply_add(to[2 * n], a, b[0], b[1]);
+      multiply_add(to[2 * n + 1], a, b[2], b[3]);
+    }
+  }
 }
 
 /// Sum, or largest, of the four lanes that share a row of a product.

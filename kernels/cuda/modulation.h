@@ -27,7 +27,7 @@ cudaError_t launch_modulation_forward(std::int64_t table_rows, std::int64_t chan
 /// A part for each 64 table rows.
 std::int64_t modulation_backward_scratch_bytes(std::int64_t table_rows, std::int64_t channels);
 
-/// The gradients of one modulation, both f32 whatever the type of the forward.
+/// The gradients of one modulation, both f32 for either type of the forward.
 ///     d_base[c] = sum over r of d_table[r, c], written;  d_rows[r, c] += d_table[r, c]
 /// 64 table rows are added in order, then these parts in order: two launches give the same bits.
 ///

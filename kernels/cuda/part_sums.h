@@ -8,7 +8,7 @@ namespace troupe::kernels::cuda {
 
 /// The second stage of sums over rows: adds parts, one row of f32 each, in their order.
 ///     out[r, c] = parts[first[r], c] + parts[first[r] + 1, c] + ... + parts[first[r + 1] - 1, c]
-/// A sum without parts is zero. Each sum starts at zero and adds one part after the other, whatever the GPU.
+/// A sum without parts is zero. Each sum starts at zero and adds one part after the other, on every GPU.
 ///
 /// Shapes: parts f32 [num_parts, channels]; first i32 [table_rows + 1], ascending, or null: one row that adds all of
 ///         them; out f32 [table_rows, channels], written whole. With `second_out` not null there are two such tables:

@@ -59,7 +59,7 @@ class RowPipe {
   __device__ uint4* place(int stage, int matrix, int j) const {
     return space_ + ((stage * 2 + matrix) * Form::kN + j) * static_cast<int>(blockDim.x) + threadIdx.x;
   }
-  /// Copies the next row into the stage that is not in hand: what this thread read there is consumed.
+  /// Copies the next row into the other stage, which this thread has finished reading.
   __device__ void start() {
 #pragma unroll
     for (int j = 0; j < Form::kN; ++j) {
