@@ -194,10 +194,8 @@ cublasStatus_t enqueue_product(cublasLtMatmulDesc_t description, const void* alp
                                "ABCD"[i], at[i], chosen.alignment[i]));
   }
   ++runtime.report().products;
-  runtime.enqueue(*stream, {.name = "cublasLtMatmul", .run = [product](std::vector<Access>& accesses) {
-                              run_product(product, accesses);
-                              return Progress::done;
-                            }});
+  runtime.enqueue(*stream, {.name = "cublasLtMatmul",
+                            .run = [product](std::vector<Access>& accesses) { run_product(product, accesses); }});
   return CUBLAS_STATUS_SUCCESS;
 }
 

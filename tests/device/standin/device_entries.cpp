@@ -1,4 +1,4 @@
-// Devices and errors. Numbers of a device that nobody has: what callers read of an H100, with the memory of Options.
+// Devices and errors.
 #include <cuda_runtime_api.h>
 
 #include <cstring>
@@ -27,33 +27,6 @@ using troupe::device::standin::Runtime;
 extern "C" {
 
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
-cudaError_t cudaPeekAtLastError() { return last_error; }
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorInvalidConfiguration:
-      return "invalid configuration argument";
-    case cudaErrorInvalidResourceHandle:
-      return "invalid resource handle";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorInvalidDeviceFunction:
-      return "invalid device function";
-    case cudaErrorStreamCaptureUnsupported:
-      return "operation not permitted when stream is capturing";
-    case cudaErrorStreamCaptureInvalidated:
-      return "operation failed due to a previous error during capture";
-    case cudaErrorStreamCaptureUnjoined:
-      return "capturing stream has unjoined work";
-    default:
-      return "an error of the stand-in";
-  }
-}
 
 cudaError_t cudaGetDeviceCount(int* count) {
   auto& runtime = Runtime::get();
@@ -71,30 +44,6 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDevice(int* device) {
   *device = current_device();
   return cudaSuccess;
-}
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
-}
-cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
-
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = 9;
-      return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = 0;
-      return cudaSuccess;
-    case cudaDevAttrMultiProcessorCount:
-      *value = 132;
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = 227 * 1024;
-      return cudaSuccess;
-    default:
-      return fail(cudaErrorInvalidValue);
-  }
 }
 
 }  // extern "C"

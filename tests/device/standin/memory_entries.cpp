@@ -39,7 +39,7 @@ void run_copy(const Copy& copy, const char* name, std::vector<Access>& accesses)
   }
 }
 
-cudaError_t enqueue_copy(Copy copy, cudaStream_t handle, const char* name, std::unique_lock<std::mutex>& lock) {
+cudaError_t enqueue_copy(Copy copy, cudaStream_t handle, const char* name) {
   auto& runtime = Runtime::get();
   Stream* stream = runtime.stream(handle);
   if (stream == nullptr) return fail(cudaErrorInvalidResourceHandle);
@@ -59,11 +59,9 @@ cudaError_t enqueue_copy(Copy copy, cudaStream_t handle, const char* name, std::
     copy.staged =
         std::make_shared<const std::vector<std::byte>>(from->bytes, from->bytes + extent(copy.from_pitch, copy));
   }
-  runtime.enqueue(*stream, {.name = name, .run = [copy, name](std::vector<Access>& accesses) {
-                              run_copy(copy, name, accesses);
-                              return Progress::done;
-                            }});
-  if (to_pageable) runtime.synchronise(*stream, "copy to memory that is not pinned", lock);
+  runtime.enqueue(
+      *stream, {.name = name, .run = [copy, name](std::vector<Access>& accesses) { run_copy(copy, name, accesses); }});
+  if (to_pageable) runtime.synchronise(*stream, "copy to memory that is not pinned");
   return cudaSuccess;
 }
 
@@ -75,7 +73,6 @@ using troupe::device::standin::address_of;
 using troupe::device::standin::current_device;
 using troupe::device::standin::enqueue_copy;
 using troupe::device::standin::fail;
-using troupe::device::standin::Progress;
 using troupe::device::standin::Runtime;
 
 extern "C" {
@@ -92,11 +89,11 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   auto& runtime = Runtime::get();
-  auto lock = runtime.lock();
+  const auto lock = runtime.lock();
   // it waits for the whole device
   ++runtime.report().synchronising["cudaFree"];
   for (const auto& stream : runtime.streams()) {
-    runtime.run_until("cudaFree", lock, [&] { return stream->items.empty(); });
+    runtime.run_until("cudaFree", [&] { return stream->items.empty(); });
     runtime.host_sees(stream->clock);
   }
   const auto error = runtime.free(address_of(pointer));
@@ -126,24 +123,24 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
 
 cudaError_t cudaHostUnregister(void* pointer) {
   auto& runtime = Runtime::get();
-  auto lock = runtime.lock();
+  const auto lock = runtime.lock();
   for (const auto& stream : runtime.streams())
-    runtime.run_until("cudaHostUnregister", lock, [&] { return stream->items.empty(); });
+    runtime.run_until("cudaHostUnregister", [&] { return stream->items.empty(); });
   return runtime.unmap_host(pointer) ? cudaSuccess : fail(cudaErrorHostMemoryNotRegistered);
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  auto lock = Runtime::get().lock();
+  const auto lock = Runtime::get().lock();
   return enqueue_copy({address_of(to), bytes, address_of(from), bytes, bytes, bytes == 0 ? 0U : 1U}, stream,
-                      "cudaMemcpyAsync", lock);
+                      "cudaMemcpyAsync");
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t rows, cudaMemcpyKind, cudaStream_t stream) {
   if (width > to_pitch || width > from_pitch) return fail(cudaErrorInvalidPitchValue);
-  auto lock = Runtime::get().lock();
+  const auto lock = Runtime::get().lock();
   return enqueue_copy({address_of(to), to_pitch, address_of(from), from_pitch, width, rows}, stream,
-                      "cudaMemcpy2DAsync", lock);
+                      "cudaMemcpy2DAsync");
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t handle) {
@@ -164,16 +161,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
                               } else {
                                 now.find("cudaMemsetAsync: memory that was freed meanwhile");
                               }
-                              return Progress::done;
                             }});
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  auto& runtime = Runtime::get();
-  const auto lock = runtime.lock();
-  *total = runtime.options().memory_bytes;
-  *free = *total - runtime.used(current_device());
   return cudaSuccess;
 }
 

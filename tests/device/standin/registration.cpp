@@ -66,7 +66,6 @@ cudaError_t launch(const KernelEntry* entry, dim3 grid, dim3 block, void** argum
   auto run = [entry, program, kernel, shape, parameters = ptx::pack_parameters(*kernel, arguments),
               seed](std::vector<Access>& accesses) {
     run_kernel(*entry, *program, *kernel, shape, parameters, seed, accesses);
-    return Progress::done;
   };
   runtime.enqueue(*stream, {.name = entry->name, .run = std::move(run)});
   return cudaSuccess;
@@ -117,12 +116,6 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   const auto lock = Runtime::get().lock();
   return troupe::device::standin::launch(reinterpret_cast<troupe::device::standin::KernelEntry*>(kernel), grid, block,
                                          arguments, shared_bytes, stream);
-}
-cudaError_t cudaLaunchKernel(const void* entry, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
-                             cudaStream_t stream) {
-  auto& runtime = Runtime::get();
-  const auto lock = runtime.lock();
-  return troupe::device::standin::launch(runtime.kernel(entry), grid, block, arguments, shared_bytes, stream);
 }
 cudaError_t cudaFuncSetAttribute(const void* entry, cudaFuncAttribute attribute, int value) {
   auto& runtime = Runtime::get();

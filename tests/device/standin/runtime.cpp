@@ -190,7 +190,7 @@ bool Runtime::run_first(Stream& stream) {
   if (item.awaits) stream.clock.join(item.awaits->clock);
   if (item.run) {
     std::vector<Access> accesses;
-    if (item.run(accesses) == Progress::later) return false;
+    item.run(accesses);
     const Stamp stamp{stream.number, ++stream.ended};
     stream.clock.see(stamp);
     const auto operation = std::make_shared<const AccessLog::Operation>(AccessLog::Operation{stamp, item.name});
@@ -224,13 +224,13 @@ bool Runtime::try_run_one() {
   return false;
 }
 
-void Runtime::run_one(const char* what, std::unique_lock<std::mutex>&) {
-  TROUPE_CHECK(try_run_one(), fmt::format("{} would wait forever: no stream can go on", what));
+void Runtime::run_one(const char* call) {
+  TROUPE_CHECK(try_run_one(), fmt::format("{} would wait forever: no stream can go on", call));
 }
 
-void Runtime::synchronise(Stream& stream, const char* call, std::unique_lock<std::mutex>& lock) {
+void Runtime::synchronise(Stream& stream, const char* call) {
   ++report_.synchronising[call];
-  run_until(call, lock, [&] { return stream.items.empty(); });
+  run_until(call, [&] { return stream.items.empty(); });
   host_sees(stream.clock);
 }
 
@@ -271,8 +271,8 @@ void reset(const Options& options) {
 
 Report report() {
   auto& runtime = Runtime::get();
-  auto lock = runtime.lock();
-  runtime.run_until("report", lock, [&] {
+  const auto lock = runtime.lock();
+  runtime.run_until("report", [&] {
     return std::all_of(runtime.streams().begin(), runtime.streams().end(),
                        [](const auto& stream) { return stream->items.empty(); });
   });

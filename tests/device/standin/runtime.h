@@ -77,14 +77,14 @@ class Runtime {
   void destroy(Stream* stream);
   /// Into the stream, or into the graph that captures it.
   void enqueue(Stream& stream, Item item);
-  /// Runs items in a drawn order until the condition holds. `what`: who waits for what.
+  /// Runs items in a drawn order until the condition holds. `call` names the call that waits.
   template <class Condition>
-  void run_until(const char* what, std::unique_lock<std::mutex>& lock, const Condition& holds) {
-    while (!holds()) run_one(what, lock);
+  void run_until(const char* call, const Condition& holds) {
+    while (!holds()) run_one(call);
   }
   /// Runs one item of a drawn stream, if one can go on.
   bool try_run_one();
-  void synchronise(Stream& stream, const char* call, std::unique_lock<std::mutex>& lock);
+  void synchronise(Stream& stream, const char* call);
   /// The host has seen all that happened before it.
   void host_sees(const VectorClock& clock) { host_.join(clock); }
   /// A launch of a graph: its lists run as streams of their own, behind all that `stream` has.
@@ -102,7 +102,7 @@ class Runtime {
     std::uint64_t used = 0;
   };
   Runtime() { reset({}); }
-  void run_one(const char* what, std::unique_lock<std::mutex>& lock);
+  void run_one(const char* call);
   /// Whether the first item of the stream ended.
   bool run_first(Stream& stream);
 

@@ -36,7 +36,7 @@ struct Report {
   std::map<std::string, ptx::LaunchCounts> kernels;
 };
 
-/// Forgets streams, memory and the report, and begins anew. What the program made before must not be used again.
+/// Drops all streams, memory and the report. Handles and addresses from before a reset are invalid.
 void reset(const Options& options = {});
 /// All that is enqueued runs first.
 Report report();

@@ -69,7 +69,7 @@ TEST_F(StandinTest, AStreamRunsInOrderAndACopyBringsTheResult) {
   EXPECT_GT(found.kernels.at("add").all.lanes, 0U);
 }
 
-TEST_F(StandinTest, EveryMissingWaitIsNamedWhateverTheOrderThatWasDrawn) {
+TEST_F(StandinTest, EveryMissingWaitIsFoundInEveryOrder) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     for (const bool waits : {true, false}) {
       reset({.seed = seed});
@@ -151,7 +151,7 @@ TEST_F(StandinTest, KernelsAreCheckedAsTheyRun) {
               ElementsAre(AllOf(HasSubstr("out_of_bounds"), HasSubstr("shift_left"), HasSubstr("steps.cu:"))));
 }
 
-TEST_F(StandinTest, MemoryThatNobodyWroteOrThatWasFreedIsFound) {
+TEST_F(StandinTest, ReadsOfUninitialisedOrFreedMemoryAreFound) {
   const auto stream = make_stream();
   void* pointer = nullptr;
   ASSERT_EQ(cudaMalloc(&pointer, kBytes), cudaSuccess);
@@ -172,6 +172,61 @@ TEST_F(StandinTest, MoreThanADeviceHasIsRefused) {
   EXPECT_EQ(cudaMalloc(&more, 201), cudaErrorMemoryAllocation);
   EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_F(StandinTest, CopiesOfRowsTouchTheirRowsAlone) {
+  const auto stream = make_stream(), other = make_stream();
+  float *x = make_floats(stream), *y = make_floats(other);
+  // 5 rows of 8 values out of rows of 20, into rows of 10
+  ASSERT_EQ(cudaMemcpy2DAsync(y, 40, x, 80, 32, 5, cudaMemcpyDeviceToDevice, stream), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy2DAsync(y, 16, x, 80, 32, 5, cudaMemcpyDeviceToDevice, stream), cudaErrorInvalidPitchValue);
+  launch_add(y + 8, 1, y + 8, 2, other);
+  const auto findings = report().findings;
+  // the copy does not wait for the fill of y; what `add` writes lies between the rows that the copy touches
+  EXPECT_EQ(findings.size(), 5U);
+  EXPECT_THAT(findings,
+              Each(AllOf(HasSubstr("cudaMemsetAsync"), HasSubstr("cudaMemcpy2DAsync"), HasSubstr("32 bytes"))));
+}
+
+TEST_F(StandinTest, EventsTellTheHostAndRegisteredMemoryIsPinned) {
+  const auto stream = make_stream();
+  std::vector<float> values(kCount, 1.0F);
+  ASSERT_EQ(cudaHostRegister(values.data(), kBytes, 0), cudaSuccess);
+  EXPECT_EQ(cudaHostRegister(values.data(), kBytes, 0), cudaErrorHostMemoryAlreadyRegistered);
+  float* x = make_floats(stream);
+  launch_add(x, 5, x, kCount, stream);
+  cudaMemcpyAsync(values.data(), x, kBytes, cudaMemcpyDeviceToHost, stream);
+  const auto event = make_event();
+  cudaEventRecord(event, stream);
+  while (cudaEventQuery(event) == cudaErrorNotReady) {
+  }
+  EXPECT_THAT(values, Each(5.0F));
+  EXPECT_THAT(report().synchronising, IsEmpty());
+  cudaEventRecord(event, stream);
+  ASSERT_EQ(cudaEventSynchronize(event), cudaSuccess);
+  EXPECT_EQ(report().synchronising.at("cudaEventSynchronize"), 1U);
+  ASSERT_EQ(cudaEventDestroy(event), cudaSuccess);
+  ASSERT_EQ(cudaHostUnregister(values.data()), cudaSuccess);
+  EXPECT_EQ(cudaHostUnregister(values.data()), cudaErrorHostMemoryNotRegistered);
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+}
+
+TEST_F(StandinTest, DevicesHaveMemoryOfTheirOwn) {
+  reset({.devices = 2, .memory_bytes = 1000});
+  int count = 0, current = -1;
+  ASSERT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
+  for (int device = 0; device < 2; ++device) {
+    ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
+    ASSERT_EQ(cudaGetDevice(&current), cudaSuccess);
+    EXPECT_EQ(current, device);
+    void* pointer = nullptr;
+    ASSERT_EQ(cudaMalloc(&pointer, 800), cudaSuccess);
+    EXPECT_EQ(cudaMalloc(&pointer, 800), cudaErrorMemoryAllocation);
+  }
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 
 /// Two branches from one stream, joined: x + 1 into y and x + 2 into z, then y + 10 into x.

@@ -12,9 +12,6 @@
 
 namespace troupe::device::standin {
 
-/// Whether an operation has ended, or waits for a peer in another process.
-enum class Progress : std::uint8_t { done, later };
-
 /// What one recording of an event stands for.
 struct Point {
   bool is_done = false;
@@ -26,7 +23,7 @@ using PointPtr = std::shared_ptr<Point>;
 struct Item {
   std::string name = {};
   /// Runs the operation and adds what it touched.
-  std::function<Progress(std::vector<Access>&)> run = nullptr;
+  std::function<void(std::vector<Access>&)> run = nullptr;
   PointPtr records = nullptr, awaits = nullptr;
   /// What the host had seen when it enqueued the item.
   VectorClock after = {};
@@ -58,7 +55,7 @@ struct Graph {
 /// A capture that goes on.
 struct Capture {
   Graph graph;
-  /// By list: who is captured, and what has happened before its next item.
+  /// The captured streams, and the vector clock of each at its next item; indexes are those of graph.lists.
   std::vector<Stream*> streams;
   std::vector<VectorClock> clocks;
   /// A call that no capture allows was made.

@@ -54,28 +54,23 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* handle, unsigned flags, i
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  *least = 0, *greatest = -5;
-  return cudaSuccess;
-}
-
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   auto& runtime = Runtime::get();
-  auto lock = runtime.lock();
+  const auto lock = runtime.lock();
   auto* stream = runtime.stream(handle);
   if (stream == nullptr) return fail(cudaErrorInvalidResourceHandle);
-  runtime.run_until("cudaStreamDestroy", lock, [&] { return stream->items.empty(); });
+  runtime.run_until("cudaStreamDestroy", [&] { return stream->items.empty(); });
   runtime.destroy(stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   auto& runtime = Runtime::get();
-  auto lock = runtime.lock();
+  const auto lock = runtime.lock();
   auto* stream = runtime.stream(handle);
   if (stream == nullptr) return fail(cudaErrorInvalidResourceHandle);
   if (breaks_capture(runtime)) return fail(cudaErrorStreamCaptureUnsupported);
-  runtime.synchronise(*stream, "cudaStreamSynchronize", lock);
+  runtime.synchronise(*stream, "cudaStreamSynchronize");
   return cudaSuccess;
 }
 
@@ -133,12 +128,12 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   auto& runtime = Runtime::get();
-  auto lock = runtime.lock();
+  const auto lock = runtime.lock();
   const auto point = event_of(handle)->point;
   if (breaks_capture(runtime)) return fail(cudaErrorStreamCaptureUnsupported);
   ++runtime.report().synchronising["cudaEventSynchronize"];
   if (!point) return cudaSuccess;
-  runtime.run_until("cudaEventSynchronize", lock, [&] { return point->is_done; });
+  runtime.run_until("cudaEventSynchronize", [&] { return point->is_done; });
   runtime.host_sees(point->clock);
   return cudaSuccess;
 }
@@ -172,17 +167,6 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
     if (items > 1 && !capture->clocks[0].has_seen({list, items})) return fail(cudaErrorStreamCaptureUnjoined);
   }
   *graph = reinterpret_cast<cudaGraph_t>(new Graph(std::move(capture->graph)));
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  auto& runtime = Runtime::get();
-  const auto lock = runtime.lock();
-  auto* stream = runtime.stream(handle);
-  if (stream == nullptr) return fail(cudaErrorInvalidResourceHandle);
-  *status = stream->capture == nullptr   ? cudaStreamCaptureStatusNone
-            : stream->capture->is_broken ? cudaStreamCaptureStatusInvalidated
-                                         : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 

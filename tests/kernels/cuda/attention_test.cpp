@@ -38,7 +38,7 @@ std::vector<Case> cases() {
     all.push_back({2, 2, dim, 84, 84, chunk_segments(), {}, 16});
     if (dim == 128) continue;
     all.push_back({1, 1, dim, 67, 131, {{{0, 67}, {{0, 131}}}}, {}, 0});
-    // samples 0 and 2 share an instruction; rows 9 to 12 are nobody's
+    // samples 0 and 2 share rows 0 to 9; no sample sees rows 9 to 12
     all.push_back({3, 1, dim, 65, 140, {{{0, 65}, {{0, 140}}}}, {0, 9, 1, 12, 140, 7, 0, 9, 1}, 0});
   }
   return all;
@@ -132,7 +132,7 @@ std::vector<double> doubles(const std::vector<T>& values) {
   return all;
 }
 
-/// Rows of `width` values with `gap` values between them that nobody reads.
+/// Rows of `width` values with `gap` unused values between them.
 template <class T>
 std::vector<T> with_gaps(const std::vector<T>& values, int width, int gap) {
   std::vector<T> spread;

@@ -66,7 +66,7 @@ class DeviceArray {
   DeviceArray(const std::vector<T>& values, cudaStream_t stream) : DeviceArray(values.size(), stream) {
     EXPECT_EQ(cudaMemcpyAsync(data_, values.data(), bytes(), cudaMemcpyHostToDevice, stream), cudaSuccess);
   }
-  /// Values that nobody has written.
+  /// Uninitialised values.
   DeviceArray(std::size_t count, cudaStream_t stream) : count_(count), stream_(stream) {
     EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&data_), bytes()), cudaSuccess);
   }

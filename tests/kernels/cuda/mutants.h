@@ -37,7 +37,7 @@ inline void expect_faults_found(const std::string& kernel, const std::function<s
     wrong += !is_reported && is_wrong ? 1 : 0;
     if (is_reported || is_wrong) continue;
     ++without_effect;
-    EXPECT_EQ(mutant.rfind("setp", 0), 0U) << kernel << ", place " << place << ": nobody finds " << mutant;
+    EXPECT_EQ(mutant.rfind("setp", 0), 0U) << kernel << ", place " << place << ": no test finds " << mutant;
   }
   device::standin::reset({});
   EXPECT_GT(reported + wrong, 0U) << kernel << " has no place for a fault";
