@@ -11,7 +11,8 @@ endif()
 set(TROUPE_CUDA_INCLUDE ${TROUPE_DEPS}/cuda/include)
 
 # troupe_cuda_objects(OUT SOURCE.cu ... [OPTIONS flag ...]): objects with code for sm_80, sm_89 and sm_90, and PTX for
-# what comes later. The PTX is not compressed, so that the stand-ins of tests/device read it.
+# what comes later. The PTX is not compressed, so that the stand-ins of tests/device read it. A kernel that spills
+# registers ends the build.
 function(troupe_cuda_objects out)
   cmake_parse_arguments(arg "" "" "OPTIONS" ${ARGN})
   set(objects "")
@@ -19,7 +20,8 @@ function(troupe_cuda_objects out)
     get_filename_component(name ${source} NAME)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${TROUPE_NVCC} -std=c++20 -O3 -lineinfo --no-compress ${arg_OPTIONS} -ccbin ${CMAKE_CXX_COMPILER}
+      COMMAND ${TROUPE_NVCC} -std=c++20 -O3 -lineinfo --no-compress -Xptxas -warn-spills,-Werror ${arg_OPTIONS}
+              -ccbin ${CMAKE_CXX_COMPILER}
               -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89
               -gencode arch=compute_90,code=[sm_90,compute_90]
               -I${CMAKE_SOURCE_DIR} -MD -MF ${object}.d -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
