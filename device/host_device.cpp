@@ -89,7 +89,7 @@ class HostEvent final : public Event {
 HostEvent& host(Event& event) { return static_cast<HostEvent&>(event); }
 
 /// Does its work where it is enqueued.
-class InlineStream final : public Stream {
+class InlineStream final : public HostStream {
  public:
   void enqueue(Work work) override {
     if (failure_) return;
@@ -109,7 +109,7 @@ class InlineStream final : public Stream {
 };
 
 /// Does its work on a thread of its own.
-class ThreadStream final : public Stream {
+class ThreadStream final : public HostStream {
  public:
   ThreadStream() : thread_([this] { run(); }) {}
   ~ThreadStream() override {
@@ -170,6 +170,7 @@ class ThreadStream final : public Stream {
 
 class HostDevice final : public Device {
  public:
+  bool is_host() const noexcept override { return true; }
   std::shared_ptr<Memory> allocate(std::int64_t bytes) override { return std::make_shared<HostMemory>(bytes); }
   Result<std::shared_ptr<Memory>> allocate_behind(std::int64_t bytes, const std::string& folder) override {
     TROUPE_ASSIGN(const FileDescriptor file, make_unnamed_file(folder, bytes));
@@ -178,6 +179,8 @@ class HostDevice final : public Device {
     if (address == MAP_FAILED) return file_error(folder, fmt::format("{} bytes cannot be mapped", bytes), errno);
     return std::shared_ptr<Memory>(std::make_shared<FileMemory>(static_cast<std::byte*>(address), bytes));
   }
+  std::shared_ptr<Memory> allocate_pinned(std::int64_t bytes) override { return allocate(bytes); }
+  Result<std::unique_ptr<Pin>> pin(std::span<std::byte>) override { return std::make_unique<Pin>(); }
   std::unique_ptr<Stream> make_stream(StreamUse use) override {
     if (use == StreamUse::transfer) return std::make_unique<ThreadStream>();
     return std::make_unique<InlineStream>();
@@ -186,6 +189,20 @@ class HostDevice final : public Device {
 };
 
 }  // namespace
+
+void HostStream::copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  enqueue([=] {
+    if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    return Result<void>();
+  });
+}
+
+void HostStream::clear(std::byte* to, std::int64_t bytes) {
+  enqueue([=] {
+    if (bytes > 0) std::memset(to, 0, static_cast<std::size_t>(bytes));
+    return Result<void>();
+  });
+}
 
 Device& host_device() {
   static HostDevice device;

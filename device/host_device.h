@@ -8,4 +8,11 @@ namespace troupe::device {
 /// floating-point modes of the thread that made it.
 Device& host_device();
 
+/// Copies and clears as work that is enqueued: for streams whose work reaches memory as the host does.
+class HostStream : public Stream {
+ public:
+  void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override;
+  void clear(std::byte* to, std::int64_t bytes) override;
+};
+
 }  // namespace troupe::device

@@ -24,6 +24,7 @@ SUBFOLDER_EDGES = {
     "configs": "",
     "placement": "",
     "device": "",
+    "device/cuda": "device",
     "image": "",
     "kernels": "",
     "kernels/cuda": "kernels",
@@ -135,6 +136,7 @@ PROGRAM_FOLDERS = "app examples"
 
 # Sources of the product, or folders of them, that no program links, and why.
 UNLINKED_SOURCES = {
+    "device/cuda/": "tests/device/cuda runs it on the stand-in of the CUDA runtime; jobs on GPUs will link it",
     "kernels/cuda/": "tests/kernels/cuda runs them on the stand-ins; jobs on GPUs will link them",
     "kernels/image_chain.cu": "built after scripts/setup --cuda; jobs on GPUs will link it, tests/kernels runs it on one",
     "tests/device/ptx/kernels/planted.cu": "nvcc translates it for the interpreter's tests",

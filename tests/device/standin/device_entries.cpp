@@ -27,6 +27,29 @@ using troupe::device::standin::Runtime;
 extern "C" {
 
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+// NVIDIA's words for common errors
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
+    case cudaErrorHostMemoryAlreadyRegistered:
+      return "part or all of the requested memory range is already mapped";
+    case cudaErrorHostMemoryNotRegistered:
+      return "pointer does not correspond to a registered memory region";
+    default:
+      return "an error that the stand-in has no words for";
+  }
+}
 
 cudaError_t cudaGetDeviceCount(int* count) {
   auto& runtime = Runtime::get();

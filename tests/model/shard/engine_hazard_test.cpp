@@ -28,10 +28,15 @@ TrainingResult train_shuffled(TrainingRun run, std::uint64_t seed, std::atomic<i
   struct Counted final : device::Device {
     Counted(std::uint64_t draw, std::atomic<int>& sum) : inner(draw), total(sum) {}
     ~Counted() override { total += inner.overtakings(); }
+    bool is_host() const noexcept override { return inner.is_host(); }
     std::shared_ptr<device::Memory> allocate(std::int64_t bytes) override { return inner.allocate(bytes); }
     Result<std::shared_ptr<device::Memory>> allocate_behind(std::int64_t bytes, const std::string& folder) override {
       return inner.allocate_behind(bytes, folder);
     }
+    std::shared_ptr<device::Memory> allocate_pinned(std::int64_t bytes) override {
+      return inner.allocate_pinned(bytes);
+    }
+    Result<std::unique_ptr<device::Pin>> pin(std::span<std::byte> host) override { return inner.pin(host); }
     std::unique_ptr<device::Stream> make_stream(device::StreamUse use) override { return inner.make_stream(use); }
     std::unique_ptr<device::Event> make_event() override { return inner.make_event(); }
     ShuffledDevice inner;

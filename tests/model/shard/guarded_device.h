@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -16,15 +17,22 @@
 namespace troupe::model {
 
 /// The host's device with guarded memory: its pages are accessible only while one of its streams runs work. An access
-/// at any other time raises SIGSEGV, as a host's access to a GPU's memory does. allocate_behind is not guarded. The
-/// device outlives what it made.
+/// at any other time raises SIGSEGV, as a host's access to a GPU's memory does. Pinned memory and memory behind are not
+/// guarded. The device outlives what it made.
 class GuardedDevice final : public device::Device {
  public:
+  bool is_host() const noexcept override { return false; }
   std::shared_ptr<device::Memory> allocate(std::int64_t bytes) override {
     return std::make_shared<Guarded>(*this, bytes);
   }
   Result<std::shared_ptr<device::Memory>> allocate_behind(std::int64_t bytes, const std::string& folder) override {
     return device::host_device().allocate_behind(bytes, folder);
+  }
+  std::shared_ptr<device::Memory> allocate_pinned(std::int64_t bytes) override {
+    return device::host_device().allocate_pinned(bytes);
+  }
+  Result<std::unique_ptr<device::Pin>> pin(std::span<std::byte> host) override {
+    return device::host_device().pin(host);
   }
   std::unique_ptr<device::Stream> make_stream(device::StreamUse use) override {
     return std::make_unique<Stream>(*this, device::host_device().make_stream(use));
@@ -63,7 +71,7 @@ class GuardedDevice final : public device::Device {
     std::byte* address_ = nullptr;
   };
 
-  class Stream final : public device::Stream {
+  class Stream final : public device::HostStream {
    public:
     Stream(GuardedDevice& device, std::unique_ptr<device::Stream> inner) : device_(device), inner_(std::move(inner)) {}
     void enqueue(Work work) override {

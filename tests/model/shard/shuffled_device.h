@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,11 +20,18 @@ class ShuffledDevice final : public device::Device {
  public:
   explicit ShuffledDevice(std::uint64_t seed) : seed_(seed) {}
 
+  bool is_host() const noexcept override { return true; }
   std::shared_ptr<device::Memory> allocate(std::int64_t bytes) override {
     return device::host_device().allocate(bytes);
   }
   Result<std::shared_ptr<device::Memory>> allocate_behind(std::int64_t bytes, const std::string& folder) override {
     return device::host_device().allocate_behind(bytes, folder);
+  }
+  std::shared_ptr<device::Memory> allocate_pinned(std::int64_t bytes) override {
+    return device::host_device().allocate_pinned(bytes);
+  }
+  Result<std::unique_ptr<device::Pin>> pin(std::span<std::byte> host) override {
+    return device::host_device().pin(host);
   }
   std::unique_ptr<device::Stream> make_stream(device::StreamUse) override { return std::make_unique<Stream>(*this); }
   std::unique_ptr<device::Event> make_event() override { return std::make_unique<Event>(); }
@@ -42,7 +50,7 @@ class ShuffledDevice final : public device::Device {
     Event* recorded = nullptr;
     Event* awaited = nullptr;
   };
-  class Stream final : public device::Stream {
+  class Stream final : public device::HostStream {
    public:
     explicit Stream(ShuffledDevice& device) : device_(device) { device.streams_.push_back(this); }
     ~Stream() override { std::erase(device_.streams_, this); }
