@@ -4,19 +4,10 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/attention_plan.h"
+#include "kernels/attention_plan.h"
 #include "kernels/element.h"
 
 namespace troupe::kernels::cuda {
-
-/// An AttentionPlan in device memory.
-struct DeviceAttentionPlan {
-  const AttentionTile* query_tiles = nullptr;
-  const AttentionTile* key_tiles = nullptr;
-  const AttentionRange* ranges = nullptr;
-  std::int32_t num_query_tiles = 0;
-  std::int32_t num_key_tiles = 0;
-};
 
 /// Rows of [samples, rows, heads * head size] in device memory: a row begins `stride` elements behind the one before,
 /// a sample `rows * stride`.
@@ -24,20 +15,6 @@ template <class T>
 struct AttentionRows {
   T* data = nullptr;
   std::int64_t stride = 0;
-};
-
-/// Sizes of an attention. head_dim is 32, 64 or 128.
-struct AttentionSizes {
-  std::int32_t samples = 0;
-  std::int32_t heads = 0;
-  std::int32_t head_dim = 0;
-  /// Of a sample.
-  std::int32_t queries = 0;
-  std::int32_t keys = 0;
-  /// i64 [samples, 3] in device memory, or null. With it all samples share the rows of k and v, [1, keys, ...], of
-  /// which sample b sees [begin, end), the last standing for n equal ones (kernels/attention.h); the plan then has one
-  /// segment with all queries and keys.
-  const std::int64_t* key_rows = nullptr;
 };
 
 /// softmax(q k^T / sqrt(D)) v by the plan's segments: online softmax over the ranges in order, so that nothing is

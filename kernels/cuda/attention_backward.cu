@@ -334,6 +334,9 @@ cudaError_t launch_attention_backward(const DeviceAttentionPlan& plan, const Att
   auto* delta = static_cast<float*>(scratch);
   const Inputs<T> in{dout, q, k, v, lse, delta};
   switch (sizes.head_dim) {
+    case 16:
+      launch<T, 16>(plan, sizes, in, out, delta, dq, dk, dv, stream);
+      break;
     case 32:
       launch<T, 32>(plan, sizes, in, out, delta, dq, dk, dv, stream);
       break;

@@ -190,6 +190,9 @@ cudaError_t launch_attention_forward(const DeviceAttentionPlan& plan, const Atte
                   static_cast<unsigned>(sizes.samples));
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return cudaSuccess;
   switch (sizes.head_dim) {
+    case 16:
+      launch<16>(plan, sizes, q, k, v, out, lse, grid, stream);
+      break;
     case 32:
       launch<32>(plan, sizes, q, k, v, out, lse, grid, stream);
       break;

@@ -78,7 +78,9 @@ struct alignas(16) BfTile {
   uint4 pieces[kRows * kPieces];
 
   __device__ static int place(int row, int piece) {
-    return row * kPieces + (kPieces >= 8 ? piece ^ (row & 7) : piece ^ (row / 2 & 3));
+    // eight pieces fill all banks once: 8 / kFilled rows lie side by side in them
+    constexpr int kFilled = kPieces < 8 ? kPieces : 8;
+    return row * kPieces + (piece ^ (row * kFilled / 8 & (kFilled - 1)));
   }
   /// Address for ldmatrix of the row that holds elements [8 * piece, 8 * piece + 8).
   __device__ unsigned address(int row, int piece) const {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/device_runs.h"
+#include "kernels/device_runs.h"
 #include "kernels/element.h"
 #include "kernels/row_tables.h"
 

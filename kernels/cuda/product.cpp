@@ -10,7 +10,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-cudaDataType_t data_type(MatrixType type) { return type == MatrixType::f32 ? CUDA_R_32F : CUDA_R_16BF; }
+cudaDataType_t data_type(ElementType type) { return type == ElementType::f32 ? CUDA_R_32F : CUDA_R_16BF; }
 
 /// A handle of cuBLASLt with the function that gives it back.
 template <class Handle, cublasStatus_t (*kDestroy)(Handle)>
@@ -49,11 +49,11 @@ std::uint32_t alignment_of(const void* pointer) {
 }
 
 /// What the choice of an algorithm depends on.
-using Shape = std::tuple<ProductForm, std::int64_t, std::int64_t, std::int64_t, MatrixType, MatrixType, std::int64_t,
-                         std::int64_t, std::int64_t, bool, std::uint32_t, std::uint32_t, std::uint32_t>;
+using Shape = std::tuple<ProductLayout, std::int64_t, std::int64_t, std::int64_t, ElementType, ElementType,
+                         std::int64_t, std::int64_t, std::int64_t, bool, std::uint32_t, std::uint32_t, std::uint32_t>;
 
-Shape shape_of(const Product& p) {
-  return {p.form,
+Shape shape_of(const DeviceProduct& p) {
+  return {p.layout,
           p.m,
           p.n,
           p.k,
@@ -79,7 +79,7 @@ class CublasLtProducts final : public Products {
   CublasLtProducts(Library library, void* workspace, std::int64_t bytes)
       : library_(std::move(library)), workspace_(workspace), workspace_bytes_(static_cast<std::size_t>(bytes)) {}
 
-  Result<void> multiply(const Product& product, cudaStream_t stream) override {
+  Result<void> multiply(const DeviceProduct& product, cudaStream_t stream) override {
     if (product.m == 0 || product.n == 0) return {};
     const auto shape = shape_of(product);
     auto known = plans_.find(shape);
@@ -101,14 +101,14 @@ class CublasLtProducts final : public Products {
 
  private:
   /// Of a row-major matrix of `rows` rows, as the library's column-major one.
-  static Result<Layout> layout(MatrixType type, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+  static Result<Layout> layout(ElementType type, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
     Layout made;
     TROUPE_CUBLAS(cublasLtMatrixLayoutCreate(made.out(), data_type(type), static_cast<std::uint64_t>(columns),
                                              static_cast<std::uint64_t>(rows), stride == 0 ? columns : stride));
     return made;
   }
 
-  Result<Plan> plan(const Product& p) const {
+  Result<Plan> plan(const DeviceProduct& p) const {
     Plan made;
     auto& description = made.description;
     TROUPE_CUBLAS(cublasLtMatmulDescCreate(description.out(), CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -116,14 +116,14 @@ class CublasLtProducts final : public Products {
       return cublasLtMatmulDescSetAttribute(description.get(), key, &value, sizeof(value));
     };
     const cublasOperation_t none = CUBLAS_OP_N, transposed = CUBLAS_OP_T;
-    TROUPE_CUBLAS(set(CUBLASLT_MATMUL_DESC_TRANSA, p.form == ProductForm::nt ? transposed : none));
-    TROUPE_CUBLAS(set(CUBLASLT_MATMUL_DESC_TRANSB, p.form == ProductForm::tn ? transposed : none));
+    TROUPE_CUBLAS(set(CUBLASLT_MATMUL_DESC_TRANSA, p.layout == ProductLayout::nt ? transposed : none));
+    TROUPE_CUBLAS(set(CUBLASLT_MATMUL_DESC_TRANSB, p.layout == ProductLayout::tn ? transposed : none));
     if (p.bias != nullptr) {
       const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
       TROUPE_CUBLAS(set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
       TROUPE_CUBLAS(set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out_type)));
     }
-    const bool is_tn = p.form == ProductForm::tn, is_nt = p.form == ProductForm::nt;
+    const bool is_tn = p.layout == ProductLayout::tn, is_nt = p.layout == ProductLayout::nt;
     auto a = layout(p.operand_type, is_tn ? p.k : p.m, is_tn ? p.m : p.k, p.a_stride);
     auto b = layout(p.operand_type, is_nt ? p.n : p.k, is_nt ? p.k : p.n, p.b_stride);
     auto out = layout(p.out_type, p.m, p.n, p.out_stride);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/dispatch.h"
+#include "model/program/device_pass.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
 #include "model/program/slices.h"
@@ -68,6 +69,8 @@ struct AttentionShape {
   std::vector<AttentionPart> parts;
   /// i64 [B, 3]: samples share keys; one part then
   ValueId key_rows;
+  /// constants of kernels::DeviceAttentionPlan
+  ValueId query_tiles, key_tiles, ranges;
 
   bool copies_value(const AttentionPart& part) const { return key_rows == kNoValue && part.copies_value(); }
 };
@@ -100,6 +103,46 @@ void add_parts(const AttentionShape& shape, KernelFamily family, const Value& q,
                     .calls = passes * ranges});
   }
 }
+
+/// The parts as a device takes them. An attention without keys in several samples has `keys` rows in each.
+AttentionShape device_shape(Graph& graph, std::int64_t heads, const std::vector<AttentionPart>& parts, ValueId key_rows,
+                            std::int64_t keys) {
+  const auto range = [](const Range& r) {
+    return kernels::AttentionRange{static_cast<std::int32_t>(r.begin), static_cast<std::int32_t>(r.end)};
+  };
+  std::vector<kernels::AttentionSegment> segments;
+  for (const auto& part : parts) {
+    segments.push_back({range(part.queries), {}});
+    for (const auto& seen : part.keys) segments.back().keys.push_back(range(seen));
+  }
+  const auto plan = kernels::plan_attention(segments, static_cast<std::int32_t>(keys));
+  return {heads,
+          parts,
+          key_rows,
+          graph.add_constant(words_of(plan.query_tiles)),
+          graph.add_constant(words_of(plan.key_tiles)),
+          graph.add_constant(words_of(plan.ranges))};
+}
+
+kernels::DeviceAttentionPlan device_plan(ValueTensors values, const AttentionShape& shape) {
+  const auto &queries = tensor_of(values, shape.query_tiles), &keys = tensor_of(values, shape.key_tiles);
+  constexpr std::int64_t words = sizeof(kernels::AttentionTile) / sizeof(std::int32_t);
+  return {array_of<kernels::AttentionTile>(queries), array_of<kernels::AttentionTile>(keys),
+          array_of<kernels::AttentionRange>(tensor_of(values, shape.ranges)),
+          static_cast<std::int32_t>(queries.size(0) / words), static_cast<std::int32_t>(keys.size(0) / words)};
+}
+
+kernels::AttentionSizes device_sizes(ValueTensors values, const AttentionShape& shape, const at::Tensor& q,
+                                     const at::Tensor& k) {
+  return {.samples = static_cast<std::int32_t>(q.size(0)),
+          .heads = static_cast<std::int32_t>(shape.heads),
+          .head_dim = static_cast<std::int32_t>(q.size(2) / shape.heads),
+          .queries = static_cast<std::int32_t>(q.size(1)),
+          .keys = static_cast<std::int32_t>(k.size(1)),
+          .key_rows = shape.key_rows == kNoValue ? nullptr : array_of<std::int64_t>(tensor_of(values, shape.key_rows))};
+}
+
+kernels::DeviceRows<const void*> device_rows(const at::Tensor& x) { return {x.const_data_ptr(), row_stride(x)}; }
 
 struct AttentionGradientValues {
   ValueId dout, q, k, v, out, lse, dq, dk, dv, joined_k, joined_v, joined_dk, joined_dv;
@@ -153,6 +196,28 @@ class AttentionGradientOperation final : public Operation {
     }
   }
 
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto rows = [&](ValueId id) { return device_rows(tensor_of(values, id)); };
+    const auto gradient = [&](ValueId id) {
+      const auto& x = tensor_of(values, id);
+      return kernels::DeviceRows<float*>{floats_of(x), row_stride(x)};
+    };
+    const auto &q = tensor_of(values, v_.q), &k = tensor_of(values, v_.k);
+    return on.kernels.attention_gradient({.type = element_type(q),
+                                          .plan = device_plan(values, shape_),
+                                          .sizes = device_sizes(values, shape_, q, k),
+                                          .dout = rows(v_.dout),
+                                          .q = rows(v_.q),
+                                          .k = rows(v_.k),
+                                          .v = rows(v_.v),
+                                          .out = rows(v_.out),
+                                          .lse = floats_of(tensor_of(values, v_.lse)),
+                                          .dq = gradient(v_.dq),
+                                          .dk = gradient(v_.dk),
+                                          .dv = gradient(v_.dv)},
+                                         on.stream);
+  }
+
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
     const Value& dk = graph.value(v_.dk);
     // keys and values are set to zero and joined, and their gradients added back
@@ -200,6 +265,21 @@ class AttentionOperation final : public Operation {
     }
   }
 
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto rows = [&](ValueId id) { return device_rows(tensor_of(values, id)); };
+    const auto &q = tensor_of(values, v_.q_operand), &k = tensor_of(values, v_.k_operand);
+    const auto& out = tensor_of(values, v_.out);
+    return on.kernels.attention({.type = element_type(q),
+                                 .plan = device_plan(values, shape_),
+                                 .sizes = device_sizes(values, shape_, q, k),
+                                 .q = rows(v_.q_operand),
+                                 .k = rows(v_.k_operand),
+                                 .v = rows(v_.v_operand),
+                                 .out = {out.data_ptr(), row_stride(out)},
+                                 .lse = floats_of(tensor_of(values, v_.lse))},
+                                on.stream);
+  }
+
   void differentiate(GradientBuilder& gradients) const override {
     auto& graph = gradients.graph();
     // sums over the parts are f32
@@ -235,7 +315,8 @@ ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int
   const auto dtype = graph.value(q).dtype;
   values.out = graph.add_intermediate(sizes, dtype);
   values.lse = graph.add_intermediate({sizes[0], heads, sizes[1]}, accumulate_dtype(dtype));
-  graph.add(std::make_unique<AttentionOperation>(AttentionShape{heads, parts, key_rows}, values));
+  graph.add(std::make_unique<AttentionOperation>(device_shape(graph, heads, parts, key_rows, graph.value(k).sizes[1]),
+                                                 values));
   return values.out;
 }
 

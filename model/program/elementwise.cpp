@@ -2,6 +2,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/row_kernels.h"
+#include "model/program/device_pass.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
 #include "model/program/slices.h"
@@ -21,6 +22,11 @@ class AddOperation final : public Operation {
         factor_(at::scalar_tensor(scale, at::kDouble)) {}
 
   void run(ValueTensors values) const override;
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& out = tensor_of(values, out_);
+    return on.kernels.add(element_type(out), out.numel(), tensor_of(values, a_).const_data_ptr(),
+                          tensor_of(values, b_).const_data_ptr(), scale_, out.data_ptr(), on.stream);
+  }
   void differentiate(GradientBuilder& gradients) const override;
 
  private:
@@ -32,16 +38,22 @@ class AddOperation final : public Operation {
 class ScaleOperation final : public Operation {
  public:
   ScaleOperation(ValueId x, double scale, ValueId out)
-      : Operation({x}, {out}), x_(x), out_(out), factor_(at::scalar_tensor(scale, at::kDouble)) {}
+      : Operation({x}, {out}), x_(x), out_(out), scale_(scale), factor_(at::scalar_tensor(scale, at::kDouble)) {}
   void run(ValueTensors values) const override {
     each_slice(tensor_of(values, out_).numel(), [&](const auto& slice) {
       auto out = slice(tensor_of(values, out_));
       at::mul_out(out, slice(tensor_of(values, x_)), factor_);
     });
   }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& out = tensor_of(values, out_);
+    return on.kernels.scale(element_type(out), out.numel(), tensor_of(values, x_).const_data_ptr(), scale_,
+                            out.data_ptr(), on.stream);
+  }
 
  private:
   ValueId x_, out_;
+  double scale_;
   at::Tensor factor_;
 };
 
@@ -51,6 +63,11 @@ class AddToOperation final : public Operation {
   void run(ValueTensors values) const override {
     each_slice(tensor_of(values, sum_).numel(),
                [&](const auto& slice) { slice(tensor_of(values, sum_)).add_(slice(tensor_of(values, part_))); });
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& sum = tensor_of(values, sum_);
+    return on.kernels.add_to(element_type(sum), sum.numel(), sum.data_ptr(), tensor_of(values, part_).const_data_ptr(),
+                             on.stream);
   }
 
  private:
@@ -105,6 +122,12 @@ class ActivationGradientOperation final : public Operation {
                         activation_);
     });
   }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& du = tensor_of(values, du_);
+    return on.kernels.activation_gradient(element_type(du), activation_, du.numel(),
+                                          tensor_of(values, dy_).const_data_ptr(),
+                                          tensor_of(values, u_).const_data_ptr(), du.data_ptr(), on.stream);
+  }
 
  protected:
   KernelFamily family() const override { return KernelFamily::gelu_gradient; }
@@ -122,6 +145,11 @@ class ActivationOperation final : public Operation {
     each_slice(tensor_of(values, y_).numel(), [&](const auto& slice) {
       activate(slice(tensor_of(values, y_)), slice(tensor_of(values, u_)), activation_);
     });
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& y = tensor_of(values, y_);
+    return on.kernels.activation(element_type(y), activation_, y.numel(), tensor_of(values, u_).const_data_ptr(),
+                                 y.data_ptr(), on.stream);
   }
   void differentiate(GradientBuilder& gradients) const override {
     const auto dy = gradients.rounded_gradient(y_);

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "kernels/dispatch.h"
 #include "kernels/product.h"
+#include "model/program/device_pass.h"
 #include "model/program/gradient.h"
 #include "model/program/slices.h"
 
@@ -23,6 +24,18 @@ class ConvertOperation final : public Operation {
     const at::NoGradGuard no_grad;
     const auto &to = tensor_of(values, to_), &from = tensor_of(values, from_);
     to.is_contiguous() && from.is_contiguous() ? convert_out(to, from) : copy_rows(to, from);
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto &to = tensor_of(values, to_), &from = tensor_of(values, from_);
+    if (!to.is_contiguous() || !from.is_contiguous()) {
+      return on.kernels.copy_rows(to.size(0), to.size(1), to.size(2), block_of(from), block_of(to), on.stream);
+    }
+    if (to.scalar_type() == from.scalar_type()) {
+      on.stream.copy(bytes_of(to), bytes_of(from), static_cast<std::int64_t>(to.nbytes()));
+      return {};
+    }
+    element_type(from);
+    return on.kernels.convert(element_type(to), to.numel(), from.const_data_ptr(), to.data_ptr(), on.stream);
   }
   /// Operations name the value that was converted, not its operand: nothing arrives here.
   void differentiate(GradientBuilder&) const override {}

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "base/result.h"
 #include "model/cores/kernel_work.h"
 #include "model/program/recompute_level.h"
 
@@ -76,6 +76,7 @@ inline const at::Tensor& tensor_of(ValueTensors values, ValueId id) { return val
 
 class Graph;
 class GradientBuilder;
+struct DeviceCompute;
 
 /// One of a unit's results.
 struct GraphOutput {
@@ -99,6 +100,8 @@ class Operation {
   const std::vector<ValueId>& writes() const { return writes_; }
 
   virtual void run(ValueTensors values) const = 0;
+  /// The same on a device, enqueued; values are its tensors (kernels/device_tensor.h). Errors: those of the kernels.
+  virtual Result<void> launch(ValueTensors values, const DeviceCompute& on) const = 0;
   /// Of running it again in a backward.
   virtual OperationCost cost() const { return OperationCost::cheap; }
   /// Adds the kernels of a run of it, for its time on cores. The default is one of family() that touches all that is

@@ -6,6 +6,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/product.h"
+#include "model/program/device_pass.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
 
@@ -49,6 +50,12 @@ KernelWork pass_over(const Value& product, const Value& y) {
           .bytes = static_cast<double>(product.bytes() + y.bytes())};
 }
 
+kernels::ProductLayout layout_of(KernelFamily form) {
+  return form == KernelFamily::product_nt   ? kernels::ProductLayout::nt
+         : form == KernelFamily::product_tn ? kernels::ProductLayout::tn
+                                            : kernels::ProductLayout::nn;
+}
+
 /// out = a b, a b^T or a^T b, as `form` says, rounded to out's dtype.
 class ProductOperation final : public Operation {
  public:
@@ -65,6 +72,19 @@ class ProductOperation final : public Operation {
     const auto product = scratch_.id == kNoValue ? out : scratch_.of(values);
     product_out(product, form_ == KernelFamily::product_tn ? a.t() : a, form_ == KernelFamily::product_nt ? b.t() : b);
     if (scratch_.id != kNoValue) convert_out(out, product);
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto &a = tensor_of(values, a_.id), &out = tensor_of(values, out_.id);
+    return on.kernels.product({.layout = layout_of(form_),
+                               .m = out_.sizes[0],
+                               .n = out_.sizes[1],
+                               .k = a_.sizes[form_ == KernelFamily::product_tn ? 0 : 1],
+                               .operand_type = element_type(a),
+                               .out_type = element_type(out),
+                               .a = a.const_data_ptr(),
+                               .b = tensor_of(values, b_.id).const_data_ptr(),
+                               .out = out.data_ptr()},
+                              on.stream);
   }
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
     const Value& out = graph.value(out_.id);
@@ -87,6 +107,11 @@ class SumRowsOperation final : public Operation {
   SumRowsOperation(ValueId x, ValueId sum) : Operation({x}, {sum}), x_(x), sum_(sum) {}
   void run(ValueTensors values) const override {
     sum_rows_out(tensor_of(values, sum_).view(-1), as_matrix(tensor_of(values, x_)));
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& x = tensor_of(values, x_);
+    return on.kernels.row_sum(element_type(x), x.numel() / x.size(-1), x.size(-1), x.const_data_ptr(),
+                              floats_of(tensor_of(values, sum_)), on.stream);
   }
 
  protected:
@@ -119,6 +144,21 @@ class LinearOperation final : public Operation {
     } else if (v_.scratch != kNoValue) {
       convert_out(y, product);
     }
+  }
+  /// The bias is added before the result is rounded.
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto &x = tensor_of(values, v_.x_operand), &y = tensor_of(values, v_.y);
+    return on.kernels.product({.layout = has_out_rows() ? kernels::ProductLayout::nt : kernels::ProductLayout::nn,
+                               .m = y.numel() / y.size(-1),
+                               .n = y.size(-1),
+                               .k = x.size(-1),
+                               .operand_type = element_type(x),
+                               .out_type = element_type(y),
+                               .a = x.const_data_ptr(),
+                               .b = tensor_of(values, v_.weight_operand).const_data_ptr(),
+                               .out = y.data_ptr(),
+                               .bias = v_.bias == kNoValue ? nullptr : tensor_of(values, v_.bias).const_data_ptr()},
+                              on.stream);
   }
 
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {

@@ -4,6 +4,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/row_kernels.h"
 #include "kernels/threads.h"
+#include "model/program/device_pass.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
 
@@ -17,6 +18,17 @@ struct SquaredErrorValues {
   ValueId x, target, coefficients, row_sums, loss;
   bool of_elements;
 };
+
+kernels::SquaredError device_error(ValueTensors values, const SquaredErrorValues& v) {
+  const auto& x = tensor_of(values, v.x);
+  return {element_type(x),
+          x.numel() / x.size(-1),
+          x.size(-1),
+          x.const_data_ptr(),
+          floats_of(tensor_of(values, v.target)),
+          floats_of(tensor_of(values, v.coefficients)),
+          v.of_elements};
+}
 
 class SquaredErrorGradientOperation final : public Operation {
  public:
@@ -33,6 +45,10 @@ class SquaredErrorGradientOperation final : public Operation {
           kernels::data<A>(tensor_of(values, v_.coefficients)), v_.of_elements,
           static_cast<A>(number_of(values, dloss_)), kernels::data<T>(tensor_of(values, dx_)), num_threads());
     });
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    return on.kernels.squared_error_gradient(device_error(values, v_), floats_of(tensor_of(values, dloss_)),
+                                             tensor_of(values, dx_).data_ptr(), on.stream);
   }
 
  private:
@@ -60,6 +76,10 @@ class SquaredErrorOperation final : public Operation {
       *kernels::data<A>(tensor_of(values, v_.loss)) = static_cast<A>(total);
     });
   }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    return on.kernels.squared_error(device_error(values, v_), floats_of(tensor_of(values, v_.row_sums)),
+                                    floats_of(tensor_of(values, v_.loss)), on.stream);
+  }
 
   void differentiate(GradientBuilder& gradients) const override {
     const auto dx = gradients.like(v_.x, gradients.graph().value(v_.x).dtype);
@@ -80,6 +100,11 @@ class WeightedSumGradientOperation final : public Operation {
     auto dx = tensor_of(values, dx_);
     at::mul_out(dx, tensor_of(values, coefficients_), tensor_of(values, dsum_));
   }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& dx = tensor_of(values, dx_);
+    return on.kernels.weighted_sum_gradient(dx.numel(), floats_of(tensor_of(values, coefficients_)),
+                                            floats_of(tensor_of(values, dsum_)), floats_of(dx), on.stream);
+  }
 
  private:
   ValueId dsum_, coefficients_, dx_;
@@ -98,6 +123,11 @@ class WeightedSumOperation final : public Operation {
     auto product = tensor_of(values, product_), sum = tensor_of(values, sum_);
     at::mul_out(product, tensor_of(values, coefficients_), tensor_of(values, x_));
     at::sum_out(sum, product);
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& x = tensor_of(values, x_);
+    return on.kernels.weighted_sum(x.numel(), floats_of(x), floats_of(tensor_of(values, coefficients_)),
+                                   floats_of(tensor_of(values, sum_)), on.stream);
   }
   void differentiate(GradientBuilder& gradients) const override {
     const auto dx = gradients.like(x_, gradients.graph().value(product_).dtype);

@@ -5,6 +5,7 @@
 #include "kernels/row_kernels.h"
 #include "kernels/row_runs.h"
 #include "kernels/threads.h"
+#include "model/program/device_pass.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
 #include "model/program/table_gradient.h"
@@ -18,7 +19,7 @@ struct ModulatedNormValues {
 
 class ModulatedNormGradientOperation final : public Operation {
  public:
-  ModulatedNormGradientOperation(const std::vector<RowRun>& runs, const ModulatedNormValues& v, ValueId dy, ValueId dx,
+  ModulatedNormGradientOperation(const TableRuns& runs, const ModulatedNormValues& v, ValueId dy, ValueId dx,
                                  ValueId dfactor, ValueId dshift)
       : Operation({dy, v.x, v.factor, v.stats}, {dx, dfactor, dshift}),
         runs_(runs),
@@ -34,25 +35,39 @@ class ModulatedNormGradientOperation final : public Operation {
     kernels::dispatch("modulated_layer_norm", x.scalar_type(), [&]<class T>(T) {
       using A = cpu::Acc<T>;
       cpu::modulated_norm_backward<T>(
-          runs_, channels, factor.numel() / channels, kernels::data<T>(tensor_of(values, dy_)), kernels::data<T>(x),
-          {kernels::data<T>(factor), channels}, kernels::data<A>(tensor_of(values, v_.stats)),
+          runs_.runs, channels, factor.numel() / channels, kernels::data<T>(tensor_of(values, dy_)),
+          kernels::data<T>(x), {kernels::data<T>(factor), channels}, kernels::data<A>(tensor_of(values, v_.stats)),
           kernels::data<T>(tensor_of(values, dx_)), kernels::data<A>(tensor_of(values, dfactor_)),
           kernels::data<A>(tensor_of(values, dshift_)), num_threads());
     });
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& x = tensor_of(values, v_.x);
+    return on.kernels.modulated_norm_gradient({.type = element_type(x),
+                                               .runs = runs_.on_device(values),
+                                               .channels = x.size(-1),
+                                               .dy = tensor_of(values, dy_).const_data_ptr(),
+                                               .x = x.const_data_ptr(),
+                                               .factor = device_table(tensor_of(values, v_.factor)),
+                                               .stats = floats_of(tensor_of(values, v_.stats)),
+                                               .dx = tensor_of(values, dx_).data_ptr(),
+                                               .dfactor = floats_of(tensor_of(values, dfactor_)),
+                                               .dshift = floats_of(tensor_of(values, dshift_))},
+                                              on.stream);
   }
 
  protected:
   KernelFamily family() const override { return KernelFamily::norm_gradient; }
 
  private:
-  std::vector<RowRun> runs_;
+  TableRuns runs_;
   ModulatedNormValues v_;
   ValueId dy_, dx_, dfactor_, dshift_;
 };
 
 class ModulatedNormOperation final : public Operation {
  public:
-  ModulatedNormOperation(std::vector<RowRun> runs, const ModulatedNormValues& v, double eps)
+  ModulatedNormOperation(TableRuns runs, const ModulatedNormValues& v, double eps)
       : Operation({v.x, v.factor, v.shift}, {v.y, v.stats}), runs_(std::move(runs)), v_(v), eps_(eps) {}
 
   void run(ValueTensors values) const override {
@@ -60,10 +75,23 @@ class ModulatedNormOperation final : public Operation {
     const auto channels = x.size(-1);
     kernels::dispatch("modulated_layer_norm", x.scalar_type(), [&]<class T>(T) {
       cpu::modulated_norm_forward<T>(
-          runs_, channels, kernels::data<T>(x), {kernels::data<T>(tensor_of(values, v_.factor)), channels},
+          runs_.runs, channels, kernels::data<T>(x), {kernels::data<T>(tensor_of(values, v_.factor)), channels},
           {kernels::data<T>(tensor_of(values, v_.shift)), channels}, eps_, kernels::data<T>(tensor_of(values, v_.y)),
           kernels::data<cpu::Acc<T>>(tensor_of(values, v_.stats)), num_threads());
     });
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& x = tensor_of(values, v_.x);
+    return on.kernels.modulated_norm({.type = element_type(x),
+                                      .runs = runs_.on_device(values),
+                                      .channels = x.size(-1),
+                                      .x = x.const_data_ptr(),
+                                      .factor = device_table(tensor_of(values, v_.factor)),
+                                      .shift = device_table(tensor_of(values, v_.shift)),
+                                      .eps = eps_,
+                                      .y = tensor_of(values, v_.y).data_ptr(),
+                                      .stats = floats_of(tensor_of(values, v_.stats))},
+                                     on.stream);
   }
 
   void differentiate(GradientBuilder& gradients) const override {
@@ -81,13 +109,10 @@ class ModulatedNormOperation final : public Operation {
   KernelFamily family() const override { return KernelFamily::norm; }
 
  private:
-  std::vector<RowRun> runs_;
+  TableRuns runs_;
   ModulatedNormValues v_;
   double eps_;
 };
-
-/// Elements between two rows of x [B, N, d]; the stride of an axis of length one says nothing.
-std::int64_t row_stride(const at::Tensor& x) { return x.is_contiguous() ? x.size(2) : x.stride(1); }
 
 struct RmsNormValues {
   ValueId x, gain, cos, sin, y, rstd;
@@ -99,6 +124,12 @@ Rotation<T> rotation_of(ValueTensors values, const RmsNormValues& v) {
   const auto& cos = tensor_of(values, v.cos);
   return {kernels::data<cpu::Acc<T>>(cos), kernels::data<cpu::Acc<T>>(tensor_of(values, v.sin)), cos.size(0),
           2 * cos.size(1)};
+}
+
+kernels::DeviceRotation device_rotation(ValueTensors values, const RmsNormValues& v) {
+  if (v.cos == kNoValue) return {};
+  const auto& cos = tensor_of(values, v.cos);
+  return {floats_of(cos), floats_of(tensor_of(values, v.sin)), cos.size(0), 2 * cos.size(1)};
 }
 
 class RmsNormGradientOperation final : public Operation {
@@ -117,6 +148,22 @@ class RmsNormGradientOperation final : public Operation {
                                 kernels::data<T>(dx), row_stride(dx), kernels::data<A>(tensor_of(values, dgain_)),
                                 num_threads());
     });
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto &x = tensor_of(values, v_.x), &dx = tensor_of(values, dx_);
+    return on.kernels.rms_norm_gradient({.type = element_type(x),
+                                         .rows = x.numel() / x.size(-1),
+                                         .channels = x.size(-1),
+                                         .dy = tensor_of(values, dy_).const_data_ptr(),
+                                         .x = x.const_data_ptr(),
+                                         .x_stride = row_stride(x),
+                                         .gain = tensor_of(values, v_.gain).const_data_ptr(),
+                                         .rstd = floats_of(tensor_of(values, v_.rstd)),
+                                         .rotation = device_rotation(values, v_),
+                                         .dx = dx.data_ptr(),
+                                         .dx_stride = row_stride(dx),
+                                         .dgain = floats_of(tensor_of(values, dgain_))},
+                                        on.stream);
   }
 
  protected:
@@ -141,6 +188,20 @@ class RmsNormOperation final : public Operation {
                                kernels::data<T>(tensor_of(values, v_.y)),
                                kernels::data<cpu::Acc<T>>(tensor_of(values, v_.rstd)), num_threads());
     });
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& x = tensor_of(values, v_.x);
+    return on.kernels.rms_norm({.type = element_type(x),
+                                .rows = x.numel() / x.size(-1),
+                                .channels = x.size(-1),
+                                .x = x.const_data_ptr(),
+                                .x_stride = row_stride(x),
+                                .gain = tensor_of(values, v_.gain).const_data_ptr(),
+                                .eps = eps_,
+                                .rotation = device_rotation(values, v_),
+                                .y = tensor_of(values, v_.y).data_ptr(),
+                                .rstd = floats_of(tensor_of(values, v_.rstd))},
+                               on.stream);
   }
 
   void differentiate(GradientBuilder& gradients) const override {
@@ -167,7 +228,7 @@ ValueId record_modulated_norm(Graph& graph, ValueId x, ValueId factor, ValueId s
   const auto dtype = graph.value(x).dtype;
   const ModulatedNormValues v{x, factor, shift, graph.add_intermediate(sizes, dtype),
                               graph.add_intermediate({sizes[0] * sizes[1], 2}, accumulate_dtype(dtype))};
-  graph.add(std::make_unique<ModulatedNormOperation>(table_runs(sizes, table, table_row), v, eps));
+  graph.add(std::make_unique<ModulatedNormOperation>(table_runs(graph, sizes, table, table_row), v, eps));
   return v.y;
 }
 

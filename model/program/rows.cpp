@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -8,6 +9,7 @@
 #include "kernels/linear.h"
 #include "kernels/row_kernels.h"
 #include "kernels/threads.h"
+#include "model/program/device_pass.h"
 #include "model/program/gradient.h"
 #include "model/program/operations.h"
 #include "model/program/slices.h"
@@ -22,43 +24,66 @@ struct GatedValues {
 
 class GatedResidualGradientOperation final : public Operation {
  public:
-  GatedResidualGradientOperation(const std::vector<RowRun>& runs, const GatedValues& v, ValueId dout, ValueId dy,
-                                 ValueId dgate)
+  GatedResidualGradientOperation(const TableRuns& runs, const GatedValues& v, ValueId dout, ValueId dy, ValueId dgate)
       : Operation({dout, v.y, v.gate}, {dy, dgate}), runs_(runs), v_(v), dout_(dout), dy_(dy), dgate_(dgate) {}
 
   void run(ValueTensors values) const override {
     const auto &y = tensor_of(values, v_.y), &gate = tensor_of(values, v_.gate);
     const auto channels = y.size(-1);
     kernels::dispatch("gated_residual", y.scalar_type(), [&]<class T>(T) {
-      cpu::gated_residual_backward<T>(runs_, channels, gate.numel() / channels,
+      cpu::gated_residual_backward<T>(runs_.runs, channels, gate.numel() / channels,
                                       kernels::data<T>(tensor_of(values, dout_)), kernels::data<T>(y),
                                       {kernels::data<T>(gate), channels}, kernels::data<T>(tensor_of(values, dy_)),
                                       kernels::data<cpu::Acc<T>>(tensor_of(values, dgate_)), num_threads());
     });
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& y = tensor_of(values, v_.y);
+    return on.kernels.gated_residual_gradient({.type = element_type(y),
+                                               .runs = runs_.on_device(values),
+                                               .channels = y.size(-1),
+                                               .dout = tensor_of(values, dout_).const_data_ptr(),
+                                               .y = y.const_data_ptr(),
+                                               .gate = device_table(tensor_of(values, v_.gate)),
+                                               .dy = tensor_of(values, dy_).data_ptr(),
+                                               .dgate = floats_of(tensor_of(values, dgate_))},
+                                              on.stream);
   }
 
  protected:
   KernelFamily family() const override { return KernelFamily::residual_gradient; }
 
  private:
-  std::vector<RowRun> runs_;
+  TableRuns runs_;
   GatedValues v_;
   ValueId dout_, dy_, dgate_;
 };
 
 class GatedResidualOperation final : public Operation {
  public:
-  GatedResidualOperation(std::vector<RowRun> runs, const GatedValues& v)
+  GatedResidualOperation(TableRuns runs, const GatedValues& v)
       : Operation({v.x, v.y, v.gate}, {v.out}), runs_(std::move(runs)), v_(v) {}
 
   void run(ValueTensors values) const override {
     const auto& x = tensor_of(values, v_.x);
     const auto channels = x.size(-1);
     kernels::dispatch("gated_residual", x.scalar_type(), [&]<class T>(T) {
-      cpu::gated_residual_forward<T>(runs_, channels, kernels::data<T>(x), kernels::data<T>(tensor_of(values, v_.y)),
+      cpu::gated_residual_forward<T>(runs_.runs, channels, kernels::data<T>(x),
+                                     kernels::data<T>(tensor_of(values, v_.y)),
                                      {kernels::data<T>(tensor_of(values, v_.gate)), channels},
                                      kernels::data<T>(tensor_of(values, v_.out)), num_threads());
     });
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& x = tensor_of(values, v_.x);
+    return on.kernels.gated_residual({.type = element_type(x),
+                                      .runs = runs_.on_device(values),
+                                      .channels = x.size(-1),
+                                      .x = x.const_data_ptr(),
+                                      .y = tensor_of(values, v_.y).const_data_ptr(),
+                                      .gate = device_table(tensor_of(values, v_.gate)),
+                                      .out = tensor_of(values, v_.out).data_ptr()},
+                                     on.stream);
   }
 
   void differentiate(GradientBuilder& gradients) const override {
@@ -75,7 +100,7 @@ class GatedResidualOperation final : public Operation {
   KernelFamily family() const override { return KernelFamily::residual; }
 
  private:
-  std::vector<RowRun> runs_;
+  TableRuns runs_;
   GatedValues v_;
 };
 
@@ -112,6 +137,27 @@ class ModulationGradientOperation final : public Operation {
       if (rows_ != kNoValue && table.defined()) table_of(tensor_of(values, rows_), column).add_(table);
     }
   }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      const auto column = static_cast<std::int64_t>(i);
+      kernels::ModulationGradient gradient;
+      if (tables_[i] != kNoValue) {
+        const auto& table = tensor_of(values, tables_[i]);
+        gradient.d_table = floats_of(table);
+        gradient.table_rows = table.numel() / table.size(-1), gradient.channels = table.size(-1);
+      }
+      if (base_ != kNoValue) {
+        const auto sum = tensor_of(values, base_).select(1, column);
+        gradient.d_base = floats_of(sum), gradient.channels = sum.size(-1);
+      }
+      if (rows_ != kNoValue) {
+        const auto rows = table_of(tensor_of(values, rows_), column);
+        gradient.d_rows = floats_of(rows), gradient.d_rows_stride = rows.stride(1);
+      }
+      TROUPE_TRY(on.kernels.modulation_gradient(gradient, on.stream));
+    }
+    return {};
+  }
 
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
     if (rows_ != kNoValue) work.push_back(table_work(graph.value(rows_), 2 * static_cast<double>(tables_.size())));
@@ -140,6 +186,22 @@ class ModulationOperation final : public Operation {
       at::add_out(out, table_of(tensor_of(values, rows_), column), tensor_of(values, base_).select(1, column));
       if (plus_one_[i]) out.add_(1.0);
     }
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    for (std::size_t i = 0; i < writes().size(); ++i) {
+      const auto column = static_cast<std::int64_t>(i);
+      const auto rows = table_of(tensor_of(values, rows_), column);
+      TROUPE_TRY(on.kernels.modulation({.type = element_type(rows),
+                                        .table_rows = rows.numel() / rows.size(-1),
+                                        .channels = rows.size(-1),
+                                        .base = tensor_of(values, base_).select(1, column).const_data_ptr(),
+                                        .rows = rows.const_data_ptr(),
+                                        .row_stride = rows.stride(1),
+                                        .plus_one = plus_one_[i],
+                                        .out = tensor_of(values, writes()[i]).data_ptr()},
+                                       on.stream));
+    }
+    return {};
   }
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
     work.push_back(table_work(graph.value(rows_), static_cast<double>(plus_one_.size())));
@@ -187,6 +249,23 @@ class TakeRowsOperation final : public Operation {
       row += count;
     }
   }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto &all = tensor_of(values, all_), &taken = tensor_of(values, taken_);
+    const auto samples = all.size(0), channels = all.size(2);
+    if (back_) {
+      kernels::DeviceBlock zeros = block_of(all);
+      zeros.data = nullptr;
+      TROUPE_TRY(on.kernels.copy_rows(samples, all.size(1), channels, zeros, block_of(all), on.stream));
+    }
+    std::int64_t row = 0;
+    for (const auto& range : ranges_) {
+      const auto count = range.end - range.begin;
+      const auto there = block_of(all.narrow(1, range.begin, count)), here = block_of(taken.narrow(1, row, count));
+      TROUPE_TRY(on.kernels.copy_rows(samples, count, channels, back_ ? here : there, back_ ? there : here, on.stream));
+      row += count;
+    }
+    return {};
+  }
 
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
     const Value &all = graph.value(all_), &taken = graph.value(taken_);
@@ -230,6 +309,19 @@ class JoinRowsOperation final : public Operation {
                 tensor_of(values, piece.from).narrow(1, from, piece.rows));
       from += piece.rows, row += piece.rows;
     }
+  }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto& all = tensor_of(values, all_);
+    std::map<ValueId, std::int64_t> taken;
+    std::int64_t row = 0;
+    for (const auto& piece : pieces_) {
+      auto& from = taken[piece.from];
+      TROUPE_TRY(on.kernels.copy_rows(all.size(0), piece.rows, all.size(2),
+                                      block_of(tensor_of(values, piece.from).narrow(1, from, piece.rows)),
+                                      block_of(all.narrow(1, row, piece.rows)), on.stream));
+      from += piece.rows, row += piece.rows;
+    }
+    return {};
   }
 
   void add_work(const Graph& graph, std::vector<KernelWork>& work) const override {
@@ -288,6 +380,14 @@ class JoinChannelsOperation final : public Operation {
     to.narrow(-1, 0, from.size(-1)).copy_(from);
     to.narrow(-1, from.size(-1), to.size(-1) - from.size(-1)).copy_(tensor_of(values, second_));
   }
+  Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
+    const auto &from = tensor_of(values, from_), &to = tensor_of(values, to_);
+    const auto first = std::min(from.size(2), to.size(2)), rest = to.size(2) - first;
+    TROUPE_TRY(on.kernels.copy_rows(to.size(0), to.size(1), first, block_of(from), block_of(to), on.stream));
+    if (second_ == kNoValue) return {};
+    return on.kernels.copy_rows(to.size(0), to.size(1), rest, block_of(tensor_of(values, second_)),
+                                block_of(to.narrow(2, first, rest)), on.stream);
+  }
 
   void differentiate(GradientBuilder& gradients) const override {
     const auto joined = gradients.rounded_gradient(to_);
@@ -305,11 +405,22 @@ class JoinChannelsOperation final : public Operation {
 
 }  // namespace
 
-std::vector<RowRun> table_runs(const std::vector<std::int64_t>& x, const std::vector<std::int64_t>& table,
-                               const at::Tensor& table_row) {
+kernels::DeviceRuns TableRuns::on_device(ValueTensors values) const {
+  const auto& table_rows = tensor_of(values, first);
+  return {array_of<kernels::DeviceRun>(tensor_of(values, sorted)), static_cast<std::int64_t>(runs.size()),
+          array_of<std::int32_t>(table_rows), table_rows.size(0) - 1};
+}
+
+TableRuns table_runs(Graph& graph, const std::vector<std::int64_t>& x, const std::vector<std::int64_t>& table,
+                     const at::Tensor& table_row) {
   const bool one_row = table.size() == 1;
-  return row_runs(x[0], x[1], table_row.defined() ? kernels::data<std::int32_t>(table_row) : nullptr,
-                  one_row ? 1 : table[1], !one_row && table[0] > 1);
+  TableRuns made;
+  made.runs = row_runs(x[0], x[1], table_row.defined() ? kernels::data<std::int32_t>(table_row) : nullptr,
+                       one_row ? 1 : table[1], !one_row && table[0] > 1);
+  const auto sorted = kernels::sort_runs(made.runs, one_row ? 1 : table[0] * table[1]);
+  made.sorted = graph.add_constant(words_of(sorted.runs));
+  made.first = graph.add_constant(words_of(sorted.first));
+  return made;
 }
 
 ValueId begin_table_gradient(GradientBuilder& gradients, ValueId table) {
@@ -325,7 +436,7 @@ void end_table_gradient(GradientBuilder& gradients, ValueId table, ValueId gradi
 ValueId record_gated_residual(Graph& graph, ValueId x, ValueId y, ValueId gate, const at::Tensor& table_row) {
   const auto sizes = graph.value(x).sizes;
   const GatedValues v{x, y, gate, graph.add_intermediate(sizes, graph.value(x).dtype)};
-  graph.add(std::make_unique<GatedResidualOperation>(table_runs(sizes, graph.value(gate).sizes, table_row), v));
+  graph.add(std::make_unique<GatedResidualOperation>(table_runs(graph, sizes, graph.value(gate).sizes, table_row), v));
   return v.out;
 }
 

@@ -6,59 +6,76 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "device/host_device.h"
+#include "kernels/device_tensor.h"
 
 namespace troupe::model {
-namespace {
 
-/// A tensor of the value's shape over a part of the arena.
-at::Tensor view_of(const at::Tensor& arena, std::int64_t offset, const Value& value) {
-  auto view = at::empty({0}, at::TensorOptions().dtype(value.dtype));
-  std::vector<std::int64_t> strides(value.sizes.size(), 1);
-  for (std::size_t i = value.sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * value.sizes[i];
-  const auto element = static_cast<std::int64_t>(c10::elementSize(value.dtype));
-  view.set_(arena.storage(), offset / element, value.sizes, strides);
-  return view;
-}
-
-}  // namespace
-
-void UnitMemory::reserve(at::Tensor& arena, std::int64_t bytes) {
-  if (bytes == 0 || (arena.defined() && arena.numel() >= bytes)) return;
+void UnitMemory::reserve(Arena& arena, std::int64_t bytes) {
+  if (bytes == 0 || (arena && arena->bytes() >= bytes)) return;
   made_.clear();
-  arena = at::Tensor();
-  const std::shared_ptr<device::Memory> memory = device_.allocate(bytes);
-  arena = at::from_blob(
-      memory->address(), {bytes}, [memory](void*) {}, at::TensorOptions().dtype(at::kByte));
+  arena.reset();
+  arena = device_.allocate(bytes);
 }
 
 UnitMemory::UnitMemory() : device_(device::host_device()) {}
 
-UnitMemory::UnitMemory(int blocks, int slots, device::Device& device, std::string folder)
-    : blocks_(blocks), slots_(slots), device_(device), folder_(std::move(folder)) {}
+UnitMemory::UnitMemory(int blocks, int slots, device::Device& device, std::string folder,
+                       std::optional<DeviceCompute> compute)
+    : blocks_(blocks), slots_(slots), device_(device), folder_(std::move(folder)), compute_(compute) {
+  TROUPE_CHECK(device.is_host() == !compute_, "a device has kernels, and the host has its own");
+}
 
-at::Tensor UnitMemory::kept_at(int place) {
+std::span<std::byte> UnitMemory::kept_at(int place) {
+  TROUPE_CHECK(device_.is_host(), "what units of a device keep stays there");
   const std::lock_guard lock(mutex_);
   // a unit without a program keeps nothing here
   const auto bytes = kept_bytes_.find(place);
-  return bytes == kept_bytes_.end() ? at::Tensor() : stashes_.at(stash_of(place)).narrow(0, 0, bytes->second);
+  if (bytes == kept_bytes_.end()) return {};
+  return {stashes_.at(stash_of(place))->address(), static_cast<std::size_t>(bytes->second)};
 }
 
 Result<void> UnitMemory::stash_out(int place) {
-  const at::Tensor kept = kept_at(place);
-  if (!kept.defined()) return {};
+  const auto kept = kept_at(place);
+  if (kept.empty()) return {};
   auto& memory = behind_[place];
-  if (!memory || memory->bytes() < kept.numel()) {
-    TROUPE_ASSIGN(memory, device_.allocate_behind(kept.numel(), folder_));
+  const auto bytes = static_cast<std::int64_t>(kept.size());
+  if (!memory || memory->bytes() < bytes) {
+    TROUPE_ASSIGN(memory, device_.allocate_behind(bytes, folder_));
   }
-  std::memcpy(memory->address(), kept.const_data_ptr(), kept.nbytes());
+  std::memcpy(memory->address(), kept.data(), kept.size());
   return {};
 }
 
 Result<void> UnitMemory::stash_in(int place) {
-  const at::Tensor kept = kept_at(place);
-  if (kept.defined()) std::memcpy(kept.data_ptr(), behind_.at(place)->address(), kept.nbytes());
+  const auto kept = kept_at(place);
+  if (!kept.empty()) std::memcpy(kept.data(), behind_.at(place)->address(), kept.size());
   return {};
+}
+
+at::Tensor UnitMemory::uploaded(const at::Tensor& constant) {
+  if (!compute_) return constant;
+  auto& known = constants_[constant.unsafeGetTensorImpl()];
+  if (known.tensor.defined()) return known.tensor;
+  const auto bytes = static_cast<std::int64_t>(constant.nbytes());
+  const auto memory = device_.allocate(bytes);
+  known = {constant, device_.allocate_pinned(bytes),
+           kernels::tensor_over(device_, memory, 0, constant.sizes(), constant.scalar_type())};
+  if (bytes == 0) return known.tensor;
+  std::memcpy(known.pinned->address(), constant.const_data_ptr(), constant.nbytes());
+  compute_->stream.copy(memory->address(), known.pinned->address(), bytes);
+  return known.tensor;
+}
+
+at::Tensor UnitMemory::zeros(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  if (!compute_) return at::zeros(value.sizes, value.dtype);
+  auto& known = zeros_[{&graph, id}];
+  if (!known.defined())
+    known = kernels::tensor_over(device_, device_.allocate(value.bytes()), 0, value.sizes, value.dtype);
+  compute_->stream.clear(bytes_of(known), value.bytes());
+  return known;
 }
 
 std::vector<at::Tensor>& UnitMemory::tensors(const Graph& graph, const std::shared_ptr<const Pass>& pass, int place) {
@@ -77,11 +94,12 @@ std::vector<at::Tensor>& UnitMemory::tensors(const Graph& graph, const std::shar
     const auto& arena = placed.arena == PlannedArena::workspace ? workspace_
                         : placed.arena == PlannedArena::stash   ? stash
                                                                 : gradient;
-    made.tensors[index_of(placed.id)] = view_of(arena, placed.offset, graph.value(placed.id));
+    const Value& value = graph.value(placed.id);
+    made.tensors[index_of(placed.id)] = kernels::tensor_over(device_, arena, placed.offset, value.sizes, value.dtype);
   }
   for (std::size_t i = 0; i < graph.values().size(); ++i) {
     const Value& value = graph.values()[i];
-    if (value.role == ValueRole::constant) made.tensors[i] = value.constant;
+    if (value.role == ValueRole::constant) made.tensors[i] = uploaded(value.constant);
     if (value.whole == kNoValue) continue;
     const at::Tensor& whole = made.tensors[index_of(value.whole)];
     if (whole.defined()) made.tensors[i] = whole.narrow(-1, value.first_column, value.sizes.back());
@@ -90,9 +108,10 @@ std::vector<at::Tensor>& UnitMemory::tensors(const Graph& graph, const std::shar
 }
 
 std::int64_t UnitMemory::bytes() const {
-  std::int64_t sum = workspace_.defined() ? workspace_.numel() : 0;
-  for (const auto& gradient : gradients_) sum += gradient.defined() ? gradient.numel() : 0;
-  for (const auto& [place, stash] : stashes_) sum += stash.defined() ? stash.numel() : 0;
+  const auto size = [](const Arena& arena) { return arena ? arena->bytes() : 0; };
+  std::int64_t sum = size(workspace_);
+  for (const auto& gradient : gradients_) sum += size(gradient);
+  for (const auto& [place, stash] : stashes_) sum += size(stash);
   return sum;
 }
 

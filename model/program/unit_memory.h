@@ -7,12 +7,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "device/device.h"
+#include "model/program/device_pass.h"
 #include "model/program/pass.h"
 
 namespace troupe::model {
@@ -27,12 +30,19 @@ class UnitMemory {
   /// On the machine's cores; each place has a stash of its own.
   UnitMemory();
   /// Places 1 to `blocks` share `slots` stashes (0: each has its own), place p has stash p mod slots; what a place
-  /// keeps lies in `folder` meanwhile (device::Device::allocate_behind). `device` outlives the memory.
-  UnitMemory(int blocks, int slots, device::Device& device, std::string folder);
+  /// keeps lies in `folder` meanwhile (device::Device::allocate_behind). `device` outlives the memory, and so does what
+  /// `compute` names: it runs the programs where the device is not the host.
+  UnitMemory(int blocks, int slots, device::Device& device, std::string folder,
+             std::optional<DeviceCompute> compute = std::nullopt);
 
   /// The tensors of the pass' values at `place`, by id, made when first asked for; those of bound values are the
   /// caller's to set. `graph` is the pass' and lives as long as the pass. Valid until the next call.
   std::vector<at::Tensor>& tensors(const Graph& graph, const std::shared_ptr<const Pass>& pass, int place);
+
+  /// What runs the programs; null: the host does.
+  const DeviceCompute* compute() const { return compute_ ? &*compute_ : nullptr; }
+  /// Zeros for a bound value; those of a device are the value's until they are asked for again.
+  at::Tensor zeros(const Graph& graph, ValueId id);
 
   /// Copies what the last forward at `place` keeps out of its stash, and back. Another thread than that of the runs may
   /// call both, ordered with what uses that stash. Errors: those of allocate_behind.
@@ -47,29 +57,41 @@ class UnitMemory {
     std::shared_ptr<const Pass> pass;
     std::vector<at::Tensor> tensors;
   };
+  using Arena = std::shared_ptr<device::Memory>;
   /// Makes the arena at least as large; whatever was made over it is forgotten then.
-  void reserve(at::Tensor& arena, std::int64_t bytes);
+  void reserve(Arena& arena, std::int64_t bytes);
+  /// A constant of a graph where the programs run.
+  at::Tensor uploaded(const at::Tensor& constant);
   /// Shared ones have negative numbers.
   int stash_of(int place) const {
     const bool shares = slots_ > 0 && place >= 1 && place <= blocks_;
     return shares ? -1 - place % slots_ : place;
   }
   /// The bytes that the last forward at a place keeps, where they are used.
-  at::Tensor kept_at(int place);
+  std::span<std::byte> kept_at(int place);
 
   const int blocks_ = 0, slots_ = 0;
   device::Device& device_;
   const std::string folder_;
+  const std::optional<DeviceCompute> compute_;
   /// of each place; of the thread that copies
   std::map<int, std::shared_ptr<device::Memory>> behind_;
 
   /// guards the next two, not the bytes
   std::mutex mutex_;
-  at::Tensor workspace_;
-  std::map<int, at::Tensor> stashes_;
+  Arena workspace_;
+  std::map<int, Arena> stashes_;
   /// by place
   std::map<int, std::int64_t> kept_bytes_;
-  std::array<at::Tensor, 2> gradients_;
+  std::array<Arena, 2> gradients_;
+  /// Of a device: constants by the host's tensor, which is kept with the pinned memory that it is copied from.
+  struct Uploaded {
+    at::Tensor constant;
+    Arena pinned;
+    at::Tensor tensor;
+  };
+  std::map<const void*, Uploaded> constants_;
+  std::map<std::pair<const Graph*, ValueId>, at::Tensor> zeros_;
   std::map<std::pair<const Pass*, int>, Made> made_;
 };
 

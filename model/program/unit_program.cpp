@@ -49,6 +49,13 @@ at::Tensor named_tensor(const std::map<std::string, at::Tensor>& given, std::str
   return first.as_strided({value.numel()}, {1}).view(value.sizes);
 }
 
+void clear(const at::Tensor& tensor, const UnitMemory& memory) {
+  if (const DeviceCompute* device = memory.compute())
+    device->stream.clear(bytes_of(tensor), static_cast<std::int64_t>(tensor.nbytes()));
+  else
+    tensor.zero_();
+}
+
 bool is_result(const Graph& graph, ValueId id) {
   const auto& outputs = graph.outputs();
   return std::any_of(outputs.begin(), outputs.end(), [&](const GraphOutput& output) { return output.value == id; });
@@ -133,12 +140,11 @@ void UnitProgram::bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs
 }
 
 void UnitProgram::bind_gradients(std::vector<at::Tensor>& tensors, const UnitGradients& gradients,
-                                 std::string_view prefix) const {
+                                 std::string_view prefix, UnitMemory& memory) const {
   for (const auto id : sums_) {
     const auto& value = graph_.value(id);
     auto& sum = gradients.conditioning.at(value.index);
-    const auto options = at::TensorOptions().dtype(value.dtype);
-    sum = sum.defined() ? sum.to(value.dtype).contiguous() : at::zeros(value.sizes, options);
+    sum = sum.defined() ? sum.to(value.dtype).contiguous() : memory.zeros(graph_, id);
     bind(tensors, id, sum, "gradient of conditioning");
   }
   std::size_t bound = 0;
@@ -146,7 +152,7 @@ void UnitProgram::bind_gradients(std::vector<at::Tensor>& tensors, const UnitGra
     const auto own_name = std::string_view(name).substr(std::min(name.size(), prefix.size()));
     const auto id = parameter_gradients_.find(own_name);
     if (id == parameter_gradients_.end()) {
-      target.zero_();
+      clear(target, memory);
       continue;
     }
     const auto& value = graph_.value(id->second);
@@ -159,8 +165,16 @@ void UnitProgram::bind_gradients(std::vector<at::Tensor>& tensors, const UnitGra
               parameter_gradients_.size());
 }
 
-void UnitProgram::run(const Pass& pass, std::vector<at::Tensor>& tensors) const {
-  for (const auto* operation : pass.operations) operation->run(tensors);
+void UnitProgram::run(const Pass& pass, std::vector<at::Tensor>& tensors, const UnitMemory& memory) const {
+  const DeviceCompute* device = memory.compute();
+  for (const auto* operation : pass.operations) {
+    if (device == nullptr) {
+      operation->run(tensors);
+      continue;
+    }
+    const auto launched = operation->launch(tensors, *device);
+    TORCH_CHECK(launched, launched ? "" : launched.error().message());
+  }
   // what was bound is the caller's
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto role = graph_.values()[i].role;
@@ -174,7 +188,7 @@ std::vector<at::Tensor> UnitProgram::forward(const UnitInputs& inputs, UnitMemor
   bind_inputs(tensors, inputs);
   std::vector<at::Tensor> results;
   for (const auto& output : graph_.outputs()) results.push_back(tensors[index_of(output.value)].view(output.sizes));
-  run(*forward_, tensors);
+  run(*forward_, tensors, memory);
   return results;
 }
 
@@ -192,11 +206,11 @@ std::vector<at::Tensor> UnitProgram::backward(const UnitInputs& inputs, const st
     if (id == kNoValue) continue;
     const auto& value = graph_.value(id);
     const auto given = output_gradients.at(i).defined() ? output_gradients[i].contiguous().view(value.sizes)
-                                                        : at::zeros(value.sizes, value.dtype);
+                                                        : memory.zeros(graph_, id);
     bind(tensors, id, given, "gradient of a result");
   }
-  bind_gradients(tensors, gradients, inputs.prefix);
-  run(*backward_, tensors);
+  bind_gradients(tensors, gradients, inputs.prefix, memory);
+  run(*backward_, tensors, memory);
   std::vector<at::Tensor> found;
   for (const auto id : input_gradients_) found.push_back(tensors[index_of(id)]);
   return found;

@@ -41,7 +41,10 @@ struct UnitGradients {
 /// Forward and backward of one unit for one shape, recorded once: operations in order, over memory that is planned.
 /// Replayed for every unit of that shape, in every step. Immutable; any number of threads, each with a memory of its
 /// own.
-/// Errors: c10::Error on a tensor that is missing or does not have the recorded shape and dtype.
+/// Runs where the memory's programs run: on a device operations are enqueued, and what is bound are its tensors
+/// (kernels/device_tensor.h).
+/// Errors: c10::Error on a tensor that is missing or does not have the recorded shape and dtype, and with the sentence
+/// of a kernel that was not launched.
 class UnitProgram {
  public:
   /// `graph`: a forward with outputs.
@@ -67,9 +70,10 @@ class UnitProgram {
 
  private:
   void bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs& inputs) const;
-  void bind_gradients(std::vector<at::Tensor>& tensors, const UnitGradients& gradients, std::string_view prefix) const;
+  void bind_gradients(std::vector<at::Tensor>& tensors, const UnitGradients& gradients, std::string_view prefix,
+                      UnitMemory& memory) const;
   void bind(std::vector<at::Tensor>& tensors, ValueId id, const at::Tensor& tensor, const char* what) const;
-  void run(const Pass& pass, std::vector<at::Tensor>& tensors) const;
+  void run(const Pass& pass, std::vector<at::Tensor>& tensors, const UnitMemory& memory) const;
 
   Graph graph_;
   std::vector<ValueId> input_gradients_;

@@ -33,7 +33,7 @@ std::vector<AttentionSegment> chunk_segments() {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const int dim : {32, 64, 128}) {
+  for (const int dim : {16, 32, 64, 128}) {
     all.push_back({1, 1, dim, 1, 1, {{{0, 1}, {{0, 1}}}}, {}, 0});
     all.push_back({2, 2, dim, 84, 84, chunk_segments(), {}, 16});
     if (dim == 128) continue;

@@ -2,6 +2,7 @@
 #include "kernels/cuda/elementwise.h"
 
 #include "kernels/cuda/activation.h"
+#include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/modulation.h"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/row_sum.h"
@@ -238,6 +239,47 @@ TEST_F(CudaSumTest, ConversionsRoundToNearestEven) {
     const auto result = wide.read();
     for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(result[i], simd::to_float(simd::to_bf16(values[i]))) << i;
     expect_clean(count == kCounts.back() ? 3072 : 0);
+  }
+}
+
+template <class To, class From>
+void check_rows(std::int64_t channels, std::int64_t gap) {
+  device::standin::reset({.seed = 4});
+  const std::int64_t samples = 2, rows = 3, from_stride = channels + gap, to_stride = channels + 2 * gap;
+  const DeviceStream stream;
+  const auto from = random_values<From>(static_cast<std::size_t>(samples * rows * from_stride), 1);
+  const auto before = random_values<To>(static_cast<std::size_t>(samples * (rows + 1) * to_stride), 2);
+  const DeviceArray from_there(from, stream);
+  for (const bool zeros : {false, true}) {
+    const DeviceArray to(before, stream);
+    ASSERT_EQ((launch_copy_rows<To, From>(samples, rows, channels,
+                                          {zeros ? nullptr : from_there.data(), rows * from_stride, from_stride},
+                                          {to.data(), (rows + 1) * to_stride, to_stride}, stream)),
+              cudaSuccess);
+    auto want = before;
+    for (std::int64_t b = 0; b < samples; ++b) {
+      for (std::int64_t i = 0; i < rows * channels; ++i) {
+        const auto row = i / channels, c = i % channels;
+        const From& value = from[static_cast<std::size_t>((b * rows + row) * from_stride + c)];
+        want[static_cast<std::size_t>((b * (rows + 1) + row) * to_stride + c)] =
+            from_float<To>(zeros ? 0.0F : static_cast<float>(to_double(value)));
+      }
+    }
+    const auto result = to.read();
+    ASSERT_EQ(0, std::memcmp(result.data(), want.data(), want.size() * sizeof(To))) << channels << " and " << gap;
+  }
+  // rows that begin within a sector share it with others
+  expect_clean(gap % 16 == 0 ? channels : 0);
+}
+
+TEST_F(CudaSumTest, RowsAreCopiedBetweenStridesAndTypes) {
+  for (const std::int64_t channels : {1, 127, 1025, 3072}) {
+    for (const std::int64_t gap : {0, 3, 16}) {
+      check_rows<float, float>(channels, gap);
+      check_rows<float, simd::Bf16>(channels, gap);
+      check_rows<simd::Bf16, float>(channels, gap);
+      check_rows<simd::Bf16, simd::Bf16>(channels, gap);
+    }
   }
 }
 

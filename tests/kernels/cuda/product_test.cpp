@@ -13,22 +13,22 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 template <class T>
-constexpr MatrixType type_of() {
-  return std::is_same_v<T, float> ? MatrixType::f32 : MatrixType::bf16;
+constexpr ElementType type_of() {
+  return std::is_same_v<T, float> ? ElementType::f32 : ElementType::bf16;
 }
 
 class CudaProductTest : public ::testing::Test {
  protected:
   void SetUp() override { device::standin::reset({.seed = 5}); }
 
-  /// Of operands T and results O, in every form, with and without bias and what is there already.
+  /// Of operands T and results O, in every layout, with and without bias and what is there already.
   template <class T, class O>
   void check() {
     const std::int64_t m = 5, n = 7, k = 11, gap = 3;
-    for (const auto form : {ProductForm::nn, ProductForm::nt, ProductForm::tn}) {
+    for (const auto layout : {ProductLayout::nn, ProductLayout::nt, ProductLayout::tn}) {
       for (const bool biased : {false, true}) {
         for (const bool add : {false, true}) {
-          const bool is_tn = form == ProductForm::tn, is_nt = form == ProductForm::nt;
+          const bool is_tn = layout == ProductLayout::tn, is_nt = layout == ProductLayout::nt;
           const std::int64_t a_rows = is_tn ? k : m, a_columns = is_tn ? m : k;
           const std::int64_t b_rows = is_nt ? n : k, b_columns = is_nt ? k : n;
           const auto a = random_values<T>(static_cast<std::size_t>(a_rows * (a_columns + gap)), 1);
@@ -40,7 +40,7 @@ class CudaProductTest : public ::testing::Test {
           const DeviceArray out(before, stream), bias_there(bias, stream);
           const DeviceArray<std::byte> workspace(1024, stream);
           auto products = Products::make(workspace.data(), 1024);
-          ASSERT_TRUE((*products)->multiply({.form = form,
+          ASSERT_TRUE((*products)->multiply({.layout = layout,
                                              .m = m,
                                              .n = n,
                                              .k = k,

@@ -5,7 +5,7 @@
 
 #include "kernels/row_runs.h"
 
-namespace troupe::kernels::cuda {
+namespace troupe::kernels {
 
 /// Rows of a run at most, as row_runs() cuts them. The kernels launch this many blocks for each run.
 inline constexpr std::int64_t kMaxRunRows = 32;
@@ -42,4 +42,4 @@ struct SortedRuns {
 /// more than 2^31 - 1 runs or table rows: row_runs() makes none of these.
 SortedRuns sort_runs(const std::vector<RowRun>& runs, std::int64_t table_rows);
 
-}  // namespace troupe::kernels::cuda
+}  // namespace troupe::kernels

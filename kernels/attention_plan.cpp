@@ -1,9 +1,9 @@
-#include "kernels/cuda/attention_plan.h"
+#include "kernels/attention_plan.h"
 
 #include <algorithm>
 #include <set>
 
-namespace troupe::kernels::cuda {
+namespace troupe::kernels {
 namespace {
 
 /// Appends tiles of [begin, end), of nearly equal sizes, which all meet the same ranges.
@@ -42,4 +42,4 @@ AttentionPlan plan_attention(const std::vector<AttentionSegment>& segments, std:
   return plan;
 }
 
-}  // namespace troupe::kernels::cuda
+}  // namespace troupe::kernels

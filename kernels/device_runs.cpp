@@ -1,11 +1,11 @@
-#include "kernels/cuda/device_runs.h"
+#include "kernels/device_runs.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "base/check.h"
 
-namespace troupe::kernels::cuda {
+namespace troupe::kernels {
 
 SortedRuns sort_runs(const std::vector<RowRun>& runs, std::int64_t table_rows) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -25,4 +25,4 @@ SortedRuns sort_runs(const std::vector<RowRun>& runs, std::int64_t table_rows) {
   return sorted;
 }
 
-}  // namespace troupe::kernels::cuda
+}  // namespace troupe::kernels

@@ -5,7 +5,7 @@
 
 #include "base/namespaces.h"
 
-namespace troupe::kernels::cuda {
+namespace troupe::kernels {
 
 /// Rows [begin, end) of a sample's queries or keys.
 struct AttentionRange {
@@ -40,8 +40,31 @@ struct AttentionPlan {
   std::vector<AttentionRange> ranges;
 };
 
+/// An AttentionPlan in device memory.
+struct DeviceAttentionPlan {
+  const AttentionTile* query_tiles = nullptr;
+  const AttentionTile* key_tiles = nullptr;
+  const AttentionRange* ranges = nullptr;
+  std::int32_t num_query_tiles = 0;
+  std::int32_t num_key_tiles = 0;
+};
+
+/// Sizes of an attention. head_dim is 16, 32, 64 or 128.
+struct AttentionSizes {
+  std::int32_t samples = 0;
+  std::int32_t heads = 0;
+  std::int32_t head_dim = 0;
+  /// Of a sample.
+  std::int32_t queries = 0;
+  std::int32_t keys = 0;
+  /// i64 [samples, 3] in device memory, or null. With it all samples share the rows of k and v, [1, keys, ...], of
+  /// which sample b sees [begin, end), the last standing for n equal ones (kernels/attention.h); the plan then has one
+  /// segment with all queries and keys.
+  const std::int64_t* key_rows = nullptr;
+};
+
 /// Segments cover each query once. Keys [0, keys) that no segment sees are in tiles without ranges: their gradients
 /// are zero.
 AttentionPlan plan_attention(const std::vector<AttentionSegment>& segments, std::int32_t keys);
 
-}  // namespace troupe::kernels::cuda
+}  // namespace troupe::kernels
