@@ -77,7 +77,7 @@ class Pin {
 class Device {
  public:
   virtual ~Device() = default;
-  /// Whether the host itself may read and write what allocate() gives: it may where the host's cores are the device.
+  /// Whether the host's cores do the work of its streams, which then reads and writes the memory by itself.
   virtual bool is_host() const noexcept = 0;
   /// Throws std::bad_alloc.
   virtual std::shared_ptr<Memory> allocate(std::int64_t bytes) = 0;

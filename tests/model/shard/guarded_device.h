@@ -21,7 +21,7 @@ namespace troupe::model {
 /// guarded. The device outlives what it made.
 class GuardedDevice final : public device::Device {
  public:
-  bool is_host() const noexcept override { return false; }
+  bool is_host() const noexcept override { return true; }
   std::shared_ptr<device::Memory> allocate(std::int64_t bytes) override {
     return std::make_shared<Guarded>(*this, bytes);
   }
