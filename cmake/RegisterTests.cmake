@@ -1,9 +1,28 @@
 # Read by ctest at its start, never by a build: registers the tests of a test program.
 
+# troupe_golden_state(OUT): changes with everything that can change the cases of golden folders: which folder TROUPE_GOLDEN names, and
+# names, sizes and times of status change (a copy may take over the time of modification) of all that is in it and in tests/golden: the
+# roots of tests/support/golden_folder.h. Read once a start of ctest, in some 10 ms.
+function(troupe_golden_state out)
+  get_property(state GLOBAL PROPERTY TROUPE_GOLDEN_STATE)
+  if(NOT state)
+    set(source "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..")
+    set(named "$ENV{TROUPE_GOLDEN}")
+    if(named STREQUAL "")
+      set(named "${source}/../shared/golden")
+    endif()
+    # fails where a folder is missing, after it has listed the other
+    execute_process(COMMAND find -L "${named}" "${source}/tests/golden" -printf "%p %s %C@\\n" OUTPUT_VARIABLE entries ERROR_QUIET)
+    string(SHA1 state "${named} ${entries}")
+    set_property(GLOBAL PROPERTY TROUPE_GOLDEN_STATE ${state})
+  endif()
+  set(${out} ${state} PARENT_SCOPE)
+endfunction()
+
 # troupe_register_tests(PROGRAM file PREFIX word EACH case|suite [ANEW] PROPERTIES name value ...)
 # EACH case: a process for each case, PREFIX.SUITE.CASE. EACH suite: one for all cases of a suite, PREFIX.SUITE; a program that is
 # linked with LibTorch takes a third of a second to start.
-# The program is asked for its cases when it is newer than the list it gave, and with ANEW each time.
+# The program is asked for its cases when it is newer than the list it gave, and with ANEW when the golden folders are not what they were.
 function(troupe_register_tests)
   cmake_parse_arguments(PARSE_ARGV 0 arg "ANEW" "PROGRAM;PREFIX;EACH" "PROPERTIES")
   if(NOT EXISTS "${arg_PROGRAM}")
@@ -12,12 +31,22 @@ function(troupe_register_tests)
     return()
   endif()
   set(list "${arg_PROGRAM}.cases")
-  if(arg_ANEW OR NOT EXISTS "${list}" OR NOT "${list}" IS_NEWER_THAN "${arg_PROGRAM}")
+  # the last line of a list says what it was made from
+  set(made_from "# made from the program")
+  if(arg_ANEW)
+    troupe_golden_state(state)
+    string(APPEND made_from " and golden folders ${state}")
+  endif()
+  set(made_before "")
+  if(EXISTS "${list}" AND "${list}" IS_NEWER_THAN "${arg_PROGRAM}")
+    file(STRINGS "${list}" made_before REGEX "^# made from ")
+  endif()
+  if(NOT made_from STREQUAL made_before)
     execute_process(COMMAND "${arg_PROGRAM}" --gtest_list_tests OUTPUT_VARIABLE listed RESULT_VARIABLE status TIMEOUT 120)
     if(NOT status EQUAL 0)
       message(FATAL_ERROR "${arg_PROGRAM} --gtest_list_tests ended with ${status}")
     endif()
-    file(WRITE "${list}" "${listed}")
+    file(WRITE "${list}" "${listed}${made_from}\n")
   endif()
   file(STRINGS "${list}" lines)
   set(tests "")

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "kernels/activation.h"
+#include "kernels/adamw_update.h"
 #include "kernels/attention_plan.h"
 #include "kernels/device_runs.h"
 
@@ -187,6 +188,22 @@ struct SquaredError {
   bool of_elements = false;
 };
 
+/// kernels/cuda/optimizer.h.
+struct AdamWRun {
+  float* param = nullptr;
+  /// Of what both moments are.
+  ElementType moment_type = ElementType::f32;
+  void* m = nullptr;
+  void* v = nullptr;
+  const float* gradient = nullptr;
+  /// In bf16, or null.
+  void* published = nullptr;
+  std::int64_t count = 0;
+  const AdamWUpdate* update = nullptr;
+  const float* gradient_scale = nullptr;
+  const std::int32_t* skip = nullptr;
+};
+
 /// Rows of [samples, rows, channels], of which the channels of a row alone are neighbours.
 struct DeviceBlock {
   void* data = nullptr;
@@ -240,6 +257,12 @@ class DeviceKernels {
   /// kernels/cuda/copy_rows.h: to = from, converted; without `from.data` zeros.
   virtual Result<void> copy_rows(std::int64_t samples, std::int64_t rows, std::int64_t channels,
                                  const DeviceBlock& from, const DeviceBlock& to, device::Stream& stream) = 0;
+
+  // kernels/cuda/optimizer.h
+  virtual Result<void> adamw(const AdamWRun& run, device::Stream& stream) = 0;
+  virtual Result<void> sum_of_squares(const float* x, std::int64_t count, double* sum, device::Stream& stream) = 0;
+  virtual Result<void> rank_sum(float* out, const float* parts, std::int64_t ranks, std::int64_t count, bool add,
+                                device::Stream& stream) = 0;
 
   virtual Result<void> squared_error(const SquaredError& error, float* row_sums, float* loss,
                                      device::Stream& stream) = 0;

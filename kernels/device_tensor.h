@@ -14,7 +14,7 @@ namespace troupe::kernels {
 ///
 /// Where the device is not the host, LibTorch knows the address, the shape and the dtype and takes views (view, narrow,
 /// select, as_strided, detach), but reads nothing there: every other operator throws c10::Error that names the backend
-/// "troupe".
+/// PrivateUse1, LibTorch's free one.
 /// `first_byte`: a multiple of the element's size; the tensor lies inside the memory.
 at::Tensor tensor_over(const device::Device& device, const std::shared_ptr<device::Memory>& memory,
                        std::int64_t first_byte, at::IntArrayRef sizes, at::ScalarType dtype);

@@ -13,6 +13,7 @@
 #include "kernels/cuda/gated_residual.h"
 #include "kernels/cuda/modulated_norm.h"
 #include "kernels/cuda/modulation.h"
+#include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/row_sum.h"
@@ -217,6 +218,21 @@ class CudaKernels final : public DeviceKernels {
                             {out<To>(to.data), to.sample_stride, to.row_stride}, handle(stream));
                       });
                     }));
+  }
+
+  Result<void> adamw(const AdamWRun& r, Stream& stream) override {
+    return launched("adamw", with_type(r.moment_type, [&]<class T>(T) {
+                      return launch_adamw<T>(r.param, out<T>(r.m), out<T>(r.v), r.gradient, out<Bf16>(r.published),
+                                             r.count, r.update, r.gradient_scale, r.skip, handle(stream));
+                    }));
+  }
+  Result<void> sum_of_squares(const float* x, std::int64_t count, double* sum, Stream& stream) override {
+    TROUPE_ASSIGN(auto* scratch, scratch_of(stream, sum_of_squares_scratch_bytes(count)));
+    return launched("sum_of_squares", launch_sum_of_squares(x, count, sum, scratch, handle(stream)));
+  }
+  Result<void> rank_sum(float* sum, const float* parts, std::int64_t ranks, std::int64_t count, bool add,
+                        Stream& stream) override {
+    return launched("rank_sum", launch_rank_sum(sum, parts, ranks, count, add, handle(stream)));
   }
 
   Result<void> squared_error(const SquaredError& e, float* row_sums, float* loss, Stream& stream) override {

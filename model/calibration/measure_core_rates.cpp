@@ -76,7 +76,8 @@ void time_optimizer(KernelTimes& times) {
   for (const std::int64_t elements : kElements) {
     const auto count = static_cast<std::size_t>(elements);
     std::vector<float> p(count, 0.1f), m(count, 0.01f), v(count, 0.01f), g(count, 0.02f);
-    times.add(adamw_work(elements), median_seconds(kRuns, [&] { adamw_step(p, m, v, g, 1.0f, 1e-6, 3, {}); }));
+    times.add(adamw_work(elements),
+              median_seconds(kRuns, [&] { adamw_step(p, m, v, g, 1.0f, adamw_update(1e-6, 3, {})); }));
     double sum = 0;
     times.add(squares_work(elements), median_seconds(kRuns, [&] { sum += sum_of_squares(g); }));
     times.add(rank_sum_work(2, elements / 2, false),

@@ -47,14 +47,13 @@ double block_square(const float* block, std::size_t n) {
 
 template <class Moment>
 void step_of(std::span<float> param, std::span<Moment> m, std::span<Moment> v, std::span<const float> grad,
-             float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
+             float grad_scale, const kernels::AdamWUpdate& update) {
   TROUPE_CHECK(m.size() == param.size() && v.size() == param.size() && grad.size() == param.size(),
                "one length for all four");
-  const auto constants = adamw_update(lr, update, options);
   const auto n = static_cast<std::int64_t>(param.size());
   kernels::parallel_blocks(n, kRunElements, kernels::threads_for(n), [&](std::int64_t begin, std::int64_t end) {
     update_run(param.data() + begin, m.data() + begin, v.data() + begin, grad.data() + begin, end - begin, grad_scale,
-               constants);
+               update);
   });
 }
 
@@ -75,13 +74,13 @@ kernels::AdamWUpdate adamw_update(double lr, std::int64_t update, const AdamWOpt
 }
 
 void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, std::span<const float> grad,
-                float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
-  step_of(param, m, v, grad, grad_scale, lr, update, options);
+                float grad_scale, const kernels::AdamWUpdate& update) {
+  step_of(param, m, v, grad, grad_scale, update);
 }
 
 void adamw_step(std::span<float> param, std::span<simd::Bf16> m, std::span<simd::Bf16> v, std::span<const float> grad,
-                float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
-  step_of(param, m, v, grad, grad_scale, lr, update, options);
+                float grad_scale, const kernels::AdamWUpdate& update) {
+  step_of(param, m, v, grad, grad_scale, update);
 }
 
 double sum_of_squares(std::span<const float> x) {

@@ -25,6 +25,7 @@ UnitMemory::UnitMemory(int blocks, int slots, device::Device& device, std::strin
                        std::optional<DeviceCompute> compute)
     : blocks_(blocks), slots_(slots), device_(device), folder_(std::move(folder)), compute_(compute) {
   TROUPE_CHECK(device.is_host() == !compute_, "a device has kernels, and the host has its own");
+  if (compute_) transfers_.emplace(device, compute_->stream);
 }
 
 std::span<std::byte> UnitMemory::kept_at(int place) {
@@ -54,18 +55,24 @@ Result<void> UnitMemory::stash_in(int place) {
   return {};
 }
 
-at::Tensor UnitMemory::uploaded(const at::Tensor& constant) {
-  if (!compute_) return constant;
-  auto& known = constants_[constant.unsafeGetTensorImpl()];
-  if (known.tensor.defined()) return known.tensor;
-  const auto bytes = static_cast<std::int64_t>(constant.nbytes());
-  const auto memory = device_.allocate(bytes);
-  known = {constant, device_.allocate_pinned(bytes),
-           kernels::tensor_over(device_, memory, 0, constant.sizes(), constant.scalar_type())};
-  if (bytes == 0) return known.tensor;
-  std::memcpy(known.pinned->address(), constant.const_data_ptr(), constant.nbytes());
-  compute_->stream.copy(memory->address(), known.pinned->address(), bytes);
-  return known.tensor;
+at::Tensor UnitMemory::placed(const at::Tensor& tensor) {
+  const bool stays = !transfers_ || !tensor.defined() || kernels::is_on_device(tensor);
+  return stays ? tensor : transfers_->upload(tensor);
+}
+
+at::Tensor UnitMemory::downloaded(const at::Tensor& tensor) {
+  return transfers_ ? transfers_->download(tensor) : tensor;
+}
+
+void UnitMemory::begin() {
+  if (transfers_) transfers_->begin();
+}
+
+void UnitMemory::clear(const at::Tensor& tensor) const {
+  if (compute_)
+    compute_->stream.clear(bytes_of(tensor), static_cast<std::int64_t>(tensor.nbytes()));
+  else
+    tensor.zero_();
 }
 
 at::Tensor UnitMemory::zeros(const Graph& graph, ValueId id) {
@@ -74,7 +81,7 @@ at::Tensor UnitMemory::zeros(const Graph& graph, ValueId id) {
   auto& known = zeros_[{&graph, id}];
   if (!known.defined())
     known = kernels::tensor_over(device_, device_.allocate(value.bytes()), 0, value.sizes, value.dtype);
-  compute_->stream.clear(bytes_of(known), value.bytes());
+  clear(known);
   return known;
 }
 
@@ -99,7 +106,8 @@ std::vector<at::Tensor>& UnitMemory::tensors(const Graph& graph, const std::shar
   }
   for (std::size_t i = 0; i < graph.values().size(); ++i) {
     const Value& value = graph.values()[i];
-    if (value.role == ValueRole::constant) made.tensors[i] = uploaded(value.constant);
+    if (value.role == ValueRole::constant)
+      made.tensors[i] = transfers_ ? transfers_->keep(value.constant) : value.constant;
     if (value.whole == kNoValue) continue;
     const at::Tensor& whole = made.tensors[index_of(value.whole)];
     if (whole.defined()) made.tensors[i] = whole.narrow(-1, value.first_column, value.sizes.back());

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "model/program/device_pass.h"
+#include "model/program/host_transfers.h"
 #include "model/program/pass.h"
 
 namespace troupe::model {
@@ -41,8 +42,16 @@ class UnitMemory {
 
   /// What runs the programs; null: the host does.
   const DeviceCompute* compute() const { return compute_ ? &*compute_ : nullptr; }
+  /// A host tensor where the programs run: itself, or on a device its values there until begin().
+  at::Tensor placed(const at::Tensor& tensor);
+  /// The other way: the values are there once the device's work is done.
+  at::Tensor downloaded(const at::Tensor& tensor);
+  /// A micro-batch begins; all work of the one before is done.
+  void begin();
   /// Zeros for a bound value; those of a device are the value's until they are asked for again.
   at::Tensor zeros(const Graph& graph, ValueId id);
+  /// Writes zeros to a dense tensor.
+  void clear(const at::Tensor& tensor) const;
 
   /// Copies what the last forward at `place` keeps out of its stash, and back. Another thread than that of the runs may
   /// call both, ordered with what uses that stash. Errors: those of allocate_behind.
@@ -60,8 +69,6 @@ class UnitMemory {
   using Arena = std::shared_ptr<device::Memory>;
   /// Makes the arena at least as large; whatever was made over it is forgotten then.
   void reserve(Arena& arena, std::int64_t bytes);
-  /// A constant of a graph where the programs run.
-  at::Tensor uploaded(const at::Tensor& constant);
   /// Shared ones have negative numbers.
   int stash_of(int place) const {
     const bool shares = slots_ > 0 && place >= 1 && place <= blocks_;
@@ -84,13 +91,8 @@ class UnitMemory {
   /// by place
   std::map<int, std::int64_t> kept_bytes_;
   std::array<Arena, 2> gradients_;
-  /// Of a device: constants by the host's tensor, which is kept with the pinned memory that it is copied from.
-  struct Uploaded {
-    at::Tensor constant;
-    Arena pinned;
-    at::Tensor tensor;
-  };
-  std::map<const void*, Uploaded> constants_;
+  /// of a device
+  std::optional<HostTransfers> transfers_;
   std::map<std::pair<const Graph*, ValueId>, at::Tensor> zeros_;
   std::map<std::pair<const Pass*, int>, Made> made_;
 };

@@ -49,13 +49,6 @@ at::Tensor named_tensor(const std::map<std::string, at::Tensor>& given, std::str
   return first.as_strided({value.numel()}, {1}).view(value.sizes);
 }
 
-void clear(const at::Tensor& tensor, const UnitMemory& memory) {
-  if (const DeviceCompute* device = memory.compute())
-    device->stream.clear(bytes_of(tensor), static_cast<std::int64_t>(tensor.nbytes()));
-  else
-    tensor.zero_();
-}
-
 bool is_result(const Graph& graph, ValueId id) {
   const auto& outputs = graph.outputs();
   return std::any_of(outputs.begin(), outputs.end(), [&](const GraphOutput& output) { return output.value == id; });
@@ -119,7 +112,7 @@ void UnitProgram::bind(std::vector<at::Tensor>& tensors, ValueId id, const at::T
   tensors[index_of(id)] = tensor.requires_grad() ? tensor.detach() : tensor;
 }
 
-void UnitProgram::bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs& inputs) const {
+void UnitProgram::bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs& inputs, UnitMemory& memory) const {
   for (const auto id : inputs_) {
     const auto& value = graph_.value(id);
     if (value.role == ValueRole::input || value.role == ValueRole::conditioning) {
@@ -127,13 +120,13 @@ void UnitProgram::bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs
       const auto& given = is_input ? inputs.inputs : inputs.conditioning;
       const char* what = is_input ? "input" : "conditioning";
       TORCH_CHECK(value.index < given.size(), "program: ", what, " ", value.index, " is missing");
-      bind(tensors, id, given[value.index], what);
+      bind(tensors, id, memory.placed(given[value.index]), what);
       continue;
     }
     const bool is_data = value.role == ValueRole::data;
     const char* what = is_data ? "data" : "parameter";
     bind(tensors, id,
-         is_data ? named_tensor(inputs.data, "", value, what)
+         is_data ? memory.placed(named_tensor(inputs.data, "", value, what))
                  : named_tensor(inputs.parameters, inputs.prefix, value, what),
          what);
   }
@@ -152,7 +145,7 @@ void UnitProgram::bind_gradients(std::vector<at::Tensor>& tensors, const UnitGra
     const auto own_name = std::string_view(name).substr(std::min(name.size(), prefix.size()));
     const auto id = parameter_gradients_.find(own_name);
     if (id == parameter_gradients_.end()) {
-      clear(target, memory);
+      memory.clear(target);
       continue;
     }
     const auto& value = graph_.value(id->second);
@@ -185,7 +178,7 @@ void UnitProgram::run(const Pass& pass, std::vector<at::Tensor>& tensors, const 
 std::vector<at::Tensor> UnitProgram::forward(const UnitInputs& inputs, UnitMemory& memory, int place) const {
   const at::NoGradGuard no_grad;
   auto& tensors = memory.tensors(graph_, forward_, place);
-  bind_inputs(tensors, inputs);
+  bind_inputs(tensors, inputs, memory);
   std::vector<at::Tensor> results;
   for (const auto& output : graph_.outputs()) results.push_back(tensors[index_of(output.value)].view(output.sizes));
   run(*forward_, tensors, memory);
@@ -200,14 +193,14 @@ std::vector<at::Tensor> UnitProgram::backward(const UnitInputs& inputs, const st
                                               const UnitGradients& gradients, UnitMemory& memory, int place) const {
   const at::NoGradGuard no_grad;
   auto& tensors = memory.tensors(graph_, backward_, place);
-  bind_inputs(tensors, inputs);
+  bind_inputs(tensors, inputs, memory);
   for (std::size_t i = 0; i < output_gradients_.size(); ++i) {
     const auto id = output_gradients_[i];
     if (id == kNoValue) continue;
     const auto& value = graph_.value(id);
     const auto given = output_gradients.at(i).defined() ? output_gradients[i].contiguous().view(value.sizes)
                                                         : memory.zeros(graph_, id);
-    bind(tensors, id, given, "gradient of a result");
+    bind(tensors, id, memory.placed(given), "gradient of a result");
   }
   bind_gradients(tensors, gradients, inputs.prefix, memory);
   run(*backward_, tensors, memory);

@@ -41,8 +41,8 @@ struct UnitGradients {
 /// Forward and backward of one unit for one shape, recorded once: operations in order, over memory that is planned.
 /// Replayed for every unit of that shape, in every step. Immutable; any number of threads, each with a memory of its
 /// own.
-/// Runs where the memory's programs run: on a device operations are enqueued, and what is bound are its tensors
-/// (kernels/device_tensor.h).
+/// Runs where the memory's programs run. On a device operations are enqueued, what is bound are its tensors
+/// (kernels/device_tensor.h), and inputs, conditioning, data and gradients of results that the host has are copied there.
 /// Errors: c10::Error on a tensor that is missing or does not have the recorded shape and dtype, and with the sentence
 /// of a kernel that was not launched.
 class UnitProgram {
@@ -69,7 +69,7 @@ class UnitProgram {
   const Pass& backward_pass() const { return *backward_; }
 
  private:
-  void bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs& inputs) const;
+  void bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs& inputs, UnitMemory& memory) const;
   void bind_gradients(std::vector<at::Tensor>& tensors, const UnitGradients& gradients, std::string_view prefix,
                       UnitMemory& memory) const;
   void bind(std::vector<at::Tensor>& tensors, ValueId id, const at::Tensor& tensor, const char* what) const;

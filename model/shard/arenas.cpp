@@ -3,11 +3,12 @@
 #include <ATen/ATen.h>
 
 #include "base/check.h"
+#include "kernels/device_tensor.h"
 
 namespace troupe::model {
 
 Result<Arenas> Arenas::make(const ArenaPlan& plan, device::Device& device, const std::string& folder) {
-  Arenas arenas;
+  Arenas arenas(device);
   for (std::size_t i = 0; i <= static_cast<std::size_t>(ArenaKind::replicated_gradients); ++i)
     arenas.memory_[i] = device.allocate(plan.bytes(static_cast<ArenaKind>(i)));
   if (const std::int64_t behind = plan.bytes(ArenaKind::offloaded); behind > 0) {
@@ -29,10 +30,8 @@ std::span<float> Arenas::floats(const ArenaRange& range) const {
 }
 
 at::Tensor Arenas::tensor(const ArenaRange& range, at::ScalarType dtype) const {
-  const auto whole = bytes(range);
-  const auto elements = static_cast<std::int64_t>(whole.size() / c10::elementSize(dtype));
-  return at::from_blob(
-      whole.data(), {elements}, [memory = memory_[static_cast<std::size_t>(range.arena)]](void*) {}, dtype);
+  const auto elements = static_cast<std::int64_t>(bytes(range).size() / c10::elementSize(dtype));
+  return kernels::tensor_over(*device_, memory_[static_cast<std::size_t>(range.arena)], range.begin, {elements}, dtype);
 }
 
 std::int64_t Arenas::size(ArenaKind arena) const {

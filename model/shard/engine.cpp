@@ -24,8 +24,9 @@ Outputs copied(const Outputs& outputs) {
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device)
-    : device_(device), core_(std::move(network), std::move(options), device) {}
+Engine::Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device,
+               kernels::DeviceKernels* device_kernels)
+    : device_(device), core_(std::move(network), std::move(options), device, device_kernels) {}
 
 Engine::~Engine() = default;
 
@@ -59,6 +60,9 @@ Result<void> Engine::split(Collective& collective) {
   replica_group_.reset();
   shard_group_.reset();
   core_.replica = 0;
+  if (!device_.is_host() && collective.world() > 1)
+    return Error{Errc::invalid_argument,
+                 fmt::format("{} ranks on devices, which do not exchange yet", collective.world())};
   const int sharing = core_.options.sharing_ranks == 0 ? collective.world() : core_.options.sharing_ranks;
   if (collective.world() % sharing != 0)
     return Error{Errc::invalid_argument, fmt::format("{} ranks are no multiple of {}", collective.world(), sharing)};
@@ -129,7 +133,7 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
   const auto way = call.manual ? Differentiation::manual : Differentiation::units;
   const auto build = [&](StepBuilder& builder) { builder.micro_batch(plan.trains(), way); };
   if (auto done = run(&plan, PartKind::micro_batch, {}, build, call); !done) return give_up(done.error());
-  if (call.tape) executor_->run_alone([&] { call.result = call.tape->result(); });
+  if (call.tape) executor_->run_alone([&](device::Stream&) { call.result = call.tape->result(); });
   is_open_ = true;
   core_.saw_non_finite_loss = core_.saw_non_finite_loss || !std::isfinite(call.result.loss);
   return std::move(call.result);
@@ -142,7 +146,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {
   const auto build = [](StepBuilder& builder) { builder.forward_only(); };
   if (auto done = run(&plan, PartKind::forward, {}, build, call); !done) return give_up(done.error());
   Outputs outputs;
-  executor_->run_alone([&] { outputs = copied(call.tape->outputs()); });
+  executor_->run_alone([&](device::Stream&) { outputs = copied(call.tape->outputs()); });
   return outputs;
 }
 

@@ -60,15 +60,19 @@ class StateSource {
 /// as the engine.
 class Engine {
  public:
-  /// `device` outlives the engine, which keeps its shards and slots there and runs on its streams.
-  Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device = device::host_device());
+  /// `device` outlives the engine, which keeps its shards and slots there and runs on its streams. A device that is not
+  /// the host comes with its kernels, which outlive the engine too; there every unit of the network has a program,
+  /// parameters are updated by AdamW, and an engine is alone in its group.
+  Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device = device::host_device(),
+         kernels::DeviceKernels* device_kernels = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   /// Joins a group, which must outlive its use here. Allocates for (rank, world) if they changed, which loses the
   /// state; else keeps it. With replicas an operation of all ranks. Errors, after which there is no group: those of
-  /// Arenas::make and Collective::split, invalid_argument (the ranks are no multiple of EngineOptions::sharing_ranks).
+  /// Arenas::make and Collective::split, invalid_argument (the ranks are no multiple of EngineOptions::sharing_ranks;
+  /// several ranks on devices).
   Result<void> attach(Collective& collective);
   /// Values of step 0, a function of the seed and the parameters' names; target networks are copies of what they
   /// follow, averages of the masters; moments zero, updates 0.
@@ -127,9 +131,9 @@ class Engine {
   /// optimizer has left.
   std::size_t snapshot_bytes() const;
   void snapshot(std::span<std::byte> out);
-  /// This rank's shard of a frozen unit where it lies, 1-D, in the dtype that is gathered. Valid until an
-  /// attach() with another rank or world.
-  const at::Tensor& frozen_shard(std::size_t unit) const;
+  /// This rank's shard of a frozen unit, 1-D, in the dtype that is gathered: on cores where it lies, valid until an
+  /// attach() with another rank or world, of a device a copy.
+  at::Tensor frozen_shard(std::size_t unit) const;
 
   /// Of this rank since it has a state.
   OptimizerCounts counts() const noexcept { return core_.replica == 0 ? core_.counts : OptimizerCounts(); }
@@ -184,6 +188,7 @@ class Engine {
   /// What a unit has of that kind: its master where it has no average.
   StateKind kept(StateKind kind, std::size_t unit) const;
   void start_from(std::int64_t updates);
+  void write(StateKind kind, std::size_t unit, std::span<const float> values);
 
   device::Device& device_;
   EngineMemory core_;

@@ -34,10 +34,15 @@ std::vector<std::optional<std::size_t>> find_sources(const std::vector<UnitSpec>
   return sources;
 }
 
+std::optional<DeviceCompute> compute_on(kernels::DeviceKernels* device_kernels, device::Stream& stream) {
+  if (device_kernels == nullptr) return std::nullopt;
+  return DeviceCompute{*device_kernels, stream};
+}
+
 }  // namespace
 
 EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOptions with_options,
-                           device::Device& device)
+                           device::Device& device, kernels::DeviceKernels* device_kernels)
     : network(std::move(with_network)),
       options(std::move(with_options)),
       units(state_units(network->units())),
@@ -45,12 +50,20 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
       layout_hash(hash_of(layouts)),
       groups(units, {.adamw = options.adamw, .clip_grad_norm = options.clip_grad_norm}, options.groups),
       source_of(find_sources(units)),
+      compute(device.make_stream(device::StreamUse::compute)),
+      kernels(device_kernels == nullptr ? make_host_shard_kernels(units.size())
+                                        : make_device_shard_kernels(units.size(), device, *device_kernels)),
       unit_memory(static_cast<int>(network->units().size()) - 2, options.offload.stash_slots, device,
-                  options.offload.folder) {
+                  options.offload.folder, compute_on(device_kernels, *compute)) {
   TROUPE_CHECK(network->units().size() >= 2, "a network has a prologue and an epilogue");
   TROUPE_CHECK(options.moment_dtype == at::kFloat || options.moment_dtype == at::kBFloat16, "moments are f32 or bf16");
   TROUPE_CHECK(!options.sophia || options.moment_dtype == at::kFloat, "momentum and curvature are f32");
   TROUPE_CHECK(options.param_slots >= 1 && options.grad_slots >= 1, "at least one slot of each kind");
+  if (device_kernels != nullptr) {
+    TROUPE_CHECK(!options.sophia && options.ema_decay == 0 && options.offload.stash_slots == 0 &&
+                     std::all_of(units.begin(), units.end(), [](const auto& unit) { return unit.average_of.empty(); }),
+                 "a device updates by AdamW, without averages and target networks, and keeps its stashes");
+  }
   // a slot beyond the last unit would never be used
   options.param_slots = std::min(options.param_slots, static_cast<int>(network->units().size()));
 }

@@ -10,6 +10,7 @@
 #include "model/shard/engine_options.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/network.h"
+#include "model/shard/shard_kernels.h"
 #include "model/shard/shard_store.h"
 #include "model/shard/step_vote.h"
 #include "model/shard/unit_groups.h"
@@ -32,8 +33,9 @@ struct EngineMemory {
     std::vector<std::vector<UpdateInterval>> intervals;
   };
 
-  /// `device` outlives it.
-  EngineMemory(std::shared_ptr<const Network> with_network, EngineOptions with_options, device::Device& device);
+  /// `device` outlives it, and so do `device_kernels`, which it has where it is not the host.
+  EngineMemory(std::shared_ptr<const Network> with_network, EngineOptions with_options, device::Device& device,
+               kernels::DeviceKernels* device_kernels);
 
   /// For that many ranks.
   StepShape shape_for(int ranks) const;
@@ -58,6 +60,9 @@ struct EngineMemory {
   std::unique_ptr<Rank> memory;
   /// what its buffers hold
   StepState step;
+  /// arithmetic of the units, and the host's values on their way
+  std::unique_ptr<device::Stream> compute;
+  std::unique_ptr<ShardKernels> kernels;
   /// of the units' programs, over the steps
   UnitMemory unit_memory;
   bool saw_non_finite_loss = false;

@@ -18,6 +18,11 @@ void Engine::start_from(std::int64_t updates) {
   discard();
 }
 
+void Engine::write(StateKind kind, std::size_t unit, std::span<const float> values) {
+  executor_->run_alone(
+      [&](device::Stream& stream) { core_.memory->store.write(kind, unit, values, *core_.kernels, stream); });
+}
+
 void Engine::initialise(std::uint64_t seed) {
   TROUPE_CHECK(executor_ != nullptr, "attach() comes before initialise()");
   std::vector<float> values;
@@ -27,13 +32,14 @@ void Engine::initialise(std::uint64_t seed) {
     const std::vector<float> zeros(values.size(), 0.0f);
     for (const auto kind : core_.memory->store.kinds(u)) {
       const bool is_moment = kind == StateKind::m || kind == StateKind::v;
-      executor_->run_alone([&] { core_.memory->store.write(kind, u, is_moment ? zeros : values); });
+      write(kind, u, is_moment ? zeros : values);
     }
   }
   ShardStore& store = core_.memory->store;
-  executor_->run_alone([&] {
+  executor_->run_alone([&](device::Stream& stream) {
     for (std::size_t u = 0; u < core_.units.size(); ++u) {
-      if (core_.source_of[u]) store.write(StateKind::master, u, store.state(StateKind::master, *core_.source_of[u]));
+      if (!core_.source_of[u]) continue;
+      store.write(StateKind::master, u, store.state(StateKind::master, *core_.source_of[u]), *core_.kernels, stream);
     }
   });
   for (std::size_t g = 0; g < core_.groups.size(); ++g) core_.groups.set_updates(g, 0);
@@ -52,7 +58,7 @@ Result<void> Engine::load(const StateSource& source) {
     for (const auto kind : core_.memory->store.kinds(u)) {
       if (count > 0) TROUPE_TRY(source.read(u, kind, begin, count, values.data()));
       std::fill(values.begin() + count, values.end(), 0.0f);
-      executor_->run_alone([&] { core_.memory->store.write(kind, u, values); });
+      write(kind, u, values);
     }
   }
   const auto by_group = source.group_updates();
@@ -84,10 +90,18 @@ void Engine::snapshot(std::span<std::byte> out) {
   executor_->run(builder.operations(), call).value();  // nothing in it can fail
 }
 
-const at::Tensor& Engine::frozen_shard(std::size_t unit) const {
+at::Tensor Engine::frozen_shard(std::size_t unit) const {
   TROUPE_CHECK(has_state_ && keep_of(core_.units[unit]) == UnitKeep::frozen,
                "only a frozen unit is handed out as it lies");
-  return core_.memory->store.gather_source(unit);
+  const at::Tensor& shard = core_.memory->store.gather_source(unit);
+  if (device_.is_host()) return shard;
+  const auto copy = at::empty(shard.sizes(), shard.scalar_type());
+  executor_->run_alone([&](device::Stream& stream) {
+    const std::span to(static_cast<std::byte*>(copy.data_ptr()), copy.nbytes());
+    const std::span from(static_cast<const std::byte*>(shard.const_data_ptr()), shard.nbytes());
+    core_.kernels->copy(to, from, stream).value();  // a copy cannot fail
+  });
+  return copy;
 }
 
 StateKind Engine::kept(StateKind kind, std::size_t unit) const {
@@ -123,7 +137,8 @@ Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<
     const std::size_t unit = unit_index(name);
     const at::Tensor shard = at::empty({core_.memory->store.elements(unit)}, at::kFloat);
     const std::span<float> to(shard.data_ptr<float>(), static_cast<std::size_t>(shard.numel()));
-    executor_->run_alone([&] { core_.memory->store.read(kept(kind, unit), unit, to); });
+    executor_->run_alone(
+        [&](device::Stream& stream) { core_.memory->store.read(kept(kind, unit), unit, to, *core_.kernels, stream); });
     const at::Tensor full = at::empty({core_.layouts[unit].padded(core_.world)}, at::kFloat);
     const auto arrived = (shard_group_ ? *shard_group_ : *collective_.load())
                              .all_gather({static_cast<std::byte*>(full.data_ptr()), full.nbytes()},

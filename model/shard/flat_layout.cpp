@@ -43,14 +43,18 @@ void add_views(ParamView& views, std::span<const LayoutEntry> entries, const at:
   }
 }
 
-void zero_gaps(const FlatLayout& layout, std::span<float> flat) {
-  float* data = flat.data();
-  std::int64_t covered = 0;
+std::vector<std::span<float>> gaps_of(const FlatLayout& layout, std::span<float> flat) {
+  std::vector<std::span<float>> gaps;
+  std::size_t covered = 0;
+  const auto add = [&](std::size_t end) {
+    if (covered < end) gaps.push_back(flat.subspan(covered, end - covered));
+  };
   for (const auto& entry : layout.entries) {
-    std::fill(data + covered, data + entry.offset, 0.0f);
-    covered = entry.offset + entry.numel;
+    add(static_cast<std::size_t>(entry.offset));
+    covered = static_cast<std::size_t>(entry.offset + entry.numel);
   }
-  std::fill(data + covered, data + flat.size(), 0.0f);
+  add(flat.size());
+  return gaps;
 }
 
 }  // namespace troupe::model

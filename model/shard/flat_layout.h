@@ -48,7 +48,7 @@ ParamView views_of(const FlatLayout& layout, const at::Tensor& flat, bool leaves
 /// The same of some entries only, added to `views`.
 void add_views(ParamView& views, std::span<const LayoutEntry> entries, const at::Tensor& flat, bool leaves);
 
-/// Zeros what no entry covers.
-void zero_gaps(const FlatLayout& layout, std::span<float> flat);
+/// What no entry covers, in order.
+std::vector<std::span<float>> gaps_of(const FlatLayout& layout, std::span<float> flat);
 
 }  // namespace troupe::model

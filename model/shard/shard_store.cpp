@@ -28,24 +28,40 @@ std::span<float> ShardStore::accumulator(std::size_t unit) const {
   return arenas_.floats(plan_.gradient(static_cast<int>(unit)));
 }
 
-at::Tensor ShardStore::kind_tensor(StateKind kind, std::size_t unit) const {
+at::ScalarType ShardStore::dtype_of(StateKind kind, std::size_t unit) const {
+  if (keep(unit) == UnitKeep::frozen) return param_dtype_;
   const bool is_moment = kind == StateKind::m || kind == StateKind::v;
-  const auto of_trained = is_moment && has_bf16_moments() ? at::kBFloat16 : at::kFloat;
-  return arenas_.tensor(plan_.state(kind, static_cast<int>(unit)),
-                        keep(unit) == UnitKeep::frozen ? param_dtype_ : of_trained);
+  return is_moment && has_bf16_moments() ? at::kBFloat16 : at::kFloat;
 }
 
-void ShardStore::write(StateKind kind, std::size_t unit, std::span<const float> values) {
+std::span<simd::Bf16> ShardStore::bf16_copy(std::size_t unit) const {
+  if (param_dtype_ == at::kFloat || keep(unit) == UnitKeep::frozen) return {};
+  const auto bytes = arenas_.bytes(plan_.gathered(static_cast<int>(unit)));
+  return {reinterpret_cast<simd::Bf16*>(bytes.data()), bytes.size() / sizeof(simd::Bf16)};
+}
+
+void ShardStore::write(StateKind kind, std::size_t unit, std::span<const float> values, ShardKernels& kernels,
+                       device::Stream& stream) {
   TROUPE_CHECK(static_cast<std::int64_t>(values.size()) == elements(unit), "a shard is written whole");
   // from_blob takes a pointer to what it may not change
   const auto source = at::from_blob(const_cast<float*>(values.data()), {elements(unit)}, at::kFloat);
-  kind_tensor(kind, unit).copy_(source);
-  if (kind == StateKind::master && keep(unit) != UnitKeep::frozen) refresh(unit, state(kind, unit));
+  const auto put = [&](std::span<std::byte> to, at::ScalarType dtype) {
+    const auto rounded = source.to(dtype);
+    const std::span from(static_cast<const std::byte*>(rounded.const_data_ptr()), rounded.nbytes());
+    kernels.copy(to, from, stream).value();  // a copy cannot fail
+  };
+  put(arenas_.bytes(plan_.state(kind, static_cast<int>(unit))), dtype_of(kind, unit));
+  if (kind == StateKind::master && !bf16_copy(unit).empty())
+    put(std::as_writable_bytes(bf16_copy(unit)), at::kBFloat16);
 }
 
-void ShardStore::read(StateKind kind, std::size_t unit, std::span<float> out) const {
+void ShardStore::read(StateKind kind, std::size_t unit, std::span<float> out, ShardKernels& kernels,
+                      device::Stream& stream) const {
   TROUPE_CHECK(static_cast<std::int64_t>(out.size()) == elements(unit), "a shard is read whole");
-  at::from_blob(out.data(), {elements(unit)}, at::kFloat).copy_(kind_tensor(kind, unit));
+  const auto values = at::empty({elements(unit)}, dtype_of(kind, unit));
+  const std::span to(static_cast<std::byte*>(values.data_ptr()), values.nbytes());
+  kernels.copy(to, arenas_.bytes(plan_.state(kind, static_cast<int>(unit))), stream).value();  // a copy cannot fail
+  at::from_blob(out.data(), {elements(unit)}, at::kFloat).copy_(values);
 }
 
 void ShardStore::refresh(std::size_t unit, std::span<float> master) {

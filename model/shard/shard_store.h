@@ -8,6 +8,7 @@
 
 #include "model/shard/arenas.h"
 #include "model/shard/network.h"
+#include "model/shard/shard_kernels.h"
 #include "model/step/arena_plan.h"
 
 namespace troupe::model {
@@ -39,20 +40,24 @@ class ShardStore {
   std::span<float> accumulator(std::size_t unit) const;
 
   /// Copies one of a unit's kinds() in and out; a frozen unit's values are rounded to what is gathered. Writing the
-  /// master rewrites its bf16 copy too.
-  void write(StateKind kind, std::size_t unit, std::span<const float> values);
-  void read(StateKind kind, std::size_t unit, std::span<float> out) const;
+  /// master rewrites its bf16 copy too. The host has what was read once the stream's work is done.
+  void write(StateKind kind, std::size_t unit, std::span<const float> values, ShardKernels& kernels,
+             device::Stream& stream);
+  void read(StateKind kind, std::size_t unit, std::span<float> out, ShardKernels& kernels,
+            device::Stream& stream) const;
 
   /// What an all-gather of the unit sends: the frozen values, the bf16 copy, or the master itself. 1-D.
   const at::Tensor& gather_source(std::size_t unit) const { return sources_[unit]; }
-  /// Rewrites the bf16 copy of a unit from its master; nothing to do in f32.
+  /// Where the bf16 copy of a unit's master lies; empty in f32.
+  std::span<simd::Bf16> bf16_copy(std::size_t unit) const;
+  /// Rewrites it, on cores; nothing to do in f32.
   void refresh(std::size_t unit, std::span<float> master);
 
  private:
   UnitKeep keep(std::size_t unit) const { return plan_.shape().units[unit].keep; }
   void check_width(StateKind kind, std::size_t unit, std::size_t bytes) const;
-  /// Where one of a unit's kinds() lies.
-  at::Tensor kind_tensor(StateKind kind, std::size_t unit) const;
+  /// What one of a unit's kinds() is kept in.
+  at::ScalarType dtype_of(StateKind kind, std::size_t unit) const;
 
   const ArenaPlan& plan_;
   const Arenas& arenas_;

@@ -10,7 +10,6 @@
 
 #include "base/check.h"
 #include "base/trace.h"
-#include "kernels/rank_sum.h"
 #include "kernels/threads.h"
 #include "model/optim/adamw.h"
 #include "model/optim/moving_average.h"
@@ -40,12 +39,8 @@ Error network_error(const std::exception& e) {
 }  // namespace
 
 StepExecutor::StepExecutor(EngineMemory& core, StepGroups groups, device::Device& device)
-    : core_(core),
-      groups_(groups),
-      device_(device),
-      shares_pieces_(has_team_parameters(core)),
-      squares_(core.units.size()) {
-  for (const auto stream : {OpStream::compute, OpStream::optimizer, OpStream::copy})
+    : core_(core), groups_(groups), device_(device), shares_pieces_(device.is_host() && has_team_parameters(core)) {
+  for (const auto stream : {OpStream::optimizer, OpStream::copy})
     streams_[static_cast<std::size_t>(stream)] = device.make_stream(device::StreamUse::compute);
   // one collective, hence one stream for both gathers and exchanges: all ranks call it in one order
   if (core_.memory->plan.shape().offloads())
@@ -63,6 +58,7 @@ StepExecutor::StepExecutor(EngineMemory& core, StepGroups groups, device::Device
 StepExecutor::~StepExecutor() = default;
 
 device::Stream& StepExecutor::stream_of(OpStream stream) {
+  if (stream == OpStream::compute) return *core_.compute;
   return *streams_[static_cast<std::size_t>(stream == OpStream::reduce ? OpStream::gather : stream)];
 }
 
@@ -79,12 +75,12 @@ Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
   return done;
 }
 
-void StepExecutor::run_alone(const std::function<void()>& work) {
+void StepExecutor::run_alone(const std::function<void(device::Stream&)>& work) {
   std::exception_ptr thrown;
   device::Stream& stream = stream_of(OpStream::compute);
   stream.enqueue([&] {
     try {
-      work();
+      work(stream);
     } catch (...) {
       thrown = std::current_exception();
     }
@@ -108,14 +104,16 @@ Result<void> StepExecutor::enqueue_all(std::span<const Op> operations, StepCall&
     }
   }
   Result<void> result;
-  for (const auto& stream : streams_) {
-    if (!stream) continue;
-    auto done = stream->synchronize();
-    if (done || !result) continue;
+  const auto synchronize = [&](device::Stream& stream) {
+    auto done = stream.synchronize();
+    if (done || !result) return;
     // before the next stream is waited for, so that it need not wait for peers
     result = std::move(done);
     groups_.all.abort(result.error().message());
-  }
+  };
+  synchronize(*core_.compute);
+  for (const auto& stream : streams_)
+    if (stream) synchronize(*stream);
   return result;
 }
 
@@ -177,9 +175,9 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
     case OpKind::forward:
       return call.tape->forward(op.unit, rank().views.parameters()[index(op.unit)]), Result<void>();
     case OpKind::backward:
-      return backward(op, call), Result<void>();
+      return backward(op, call);
     case OpKind::network:
-      return run_network(op, call), Result<void>();
+      return run_network(op, call);
     case OpKind::stash_out:
       return core_.unit_memory.stash_out(op.unit);
     case OpKind::stash_in:
@@ -190,14 +188,13 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
       return groups_.replicas.all_gather(rank().arenas.bytes(op.accesses.back().range),
                                          rank().arenas.bytes(op.accesses.front().range));
     case OpKind::sum:
-      return sum(op), Result<void>();
+      return sum(op);
     case OpKind::add:
-      return add(op), Result<void>();
+      return add(op);
     case OpKind::square:
-      squares_[index(op.unit)] += sum_of_squares(store.accumulator(index(op.unit)));
-      return {};
+      return core_.kernels->square(index(op.unit), store.accumulator(index(op.unit)), stream_of(op.stream));
     case OpKind::agree:
-      return agree(call);
+      return agree(op, call);
     case OpKind::clip: {
       std::vector<std::size_t> updated;
       for (const auto& [group, rate] : call.rates) updated.push_back(group);
@@ -207,38 +204,37 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
     case OpKind::curvature:
       return curvature(op, call), Result<void>();
     case OpKind::fetch:
-      return copy(rank().plan.offloaded(op.unit), rank().plan.state_slot(op.unit, op.state_slot)), Result<void>();
+      return copy(op, rank().plan.offloaded(op.unit), rank().plan.state_slot(op.unit, op.state_slot));
     case OpKind::update:
-      return update(op, call), Result<void>();
+      return update(op, call);
     case OpKind::store:
-      return copy(rank().plan.state_slot(op.unit, op.state_slot), rank().plan.offloaded(op.unit)), Result<void>();
+      return copy(op, rank().plan.state_slot(op.unit, op.state_slot), rank().plan.offloaded(op.unit));
     case OpKind::average: {
       const auto target = store.state(StateKind::master, index(op.unit));
       move_average(target, store.state(StateKind::master, *core_.source_of[index(op.unit)]), call.tau);
       return store.refresh(index(op.unit), target), Result<void>();
     }
     case OpKind::snapshot:
-      return copy_out(op, call), Result<void>();
-    case OpKind::publish: {
-      const auto from = rank().arenas.bytes(op.accesses.front().range);
-      std::copy(from.begin(), from.end(), call.published.at(op.unit).begin());
-      return {};
-    }
+      return copy_out(op, call);
+    case OpKind::publish:
+      return core_.kernels->copy(call.published.at(op.unit), rank().arenas.bytes(op.accesses.front().range),
+                                 stream_of(op.stream));
   }
   return {};
 }
 
-void StepExecutor::copy(const ArenaRange& from, const ArenaRange& to) {
-  const auto bytes = rank().arenas.bytes(from);
-  std::copy(bytes.begin(), bytes.end(), rank().arenas.bytes(to).begin());
+Result<void> StepExecutor::copy(const Op& op, const ArenaRange& from, const ArenaRange& to) {
+  return core_.kernels->copy(rank().arenas.bytes(to), rank().arenas.bytes(from), stream_of(op.stream));
 }
 
-void StepExecutor::copy_out(const Op& op, const StepCall& call) {
+Result<void> StepExecutor::copy_out(const Op& op, const StepCall& call) {
   for (const StateKind kind : rank().plan.kinds(op.unit)) {
     const ArenaRange range = rank().plan.snapshot(kind, op.unit);
     const auto from = rank().arenas.bytes(rank().plan.state(kind, op.unit));
-    std::copy(from.begin(), from.end(), call.snapshot.begin() + range.begin);
+    const auto to = call.snapshot.subspan(static_cast<std::size_t>(range.begin), from.size());
+    TROUPE_TRY(core_.kernels->copy(to, from, stream_of(op.stream)));
   }
+  return {};
 }
 
 void StepExecutor::take_input(StepCall& call) {
@@ -254,25 +250,30 @@ Result<void> StepExecutor::gather(const Op& op) {
   return groups_.sharing.all_gather(full, rank().arenas.bytes(rank().plan.gathered(op.unit)));
 }
 
-void StepExecutor::clear_gaps(int unit, const ArenaRange& gradient) {
-  zero_gaps(core_.layouts[index(unit)], rank().arenas.floats(gradient));
+Result<void> StepExecutor::clear_gaps(const Op& op, int unit, const ArenaRange& gradient) {
+  for (const auto gap : gaps_of(core_.layouts[index(unit)], rank().arenas.floats(gradient)))
+    TROUPE_TRY(core_.kernels->clear(gap, stream_of(op.stream)));
+  return {};
 }
 
-void StepExecutor::backward(const Op& op, StepCall& call) {
-  if (op.in_place) clear_gaps(op.unit, rank().plan.gradient(op.unit));
-  if (op.is_whole) clear_gaps(op.unit, rank().plan.whole_gradient(op.unit));
-  if (op.grad_slot >= 0) clear_gaps(op.unit, rank().plan.gradient_slot(op.grad_slot, op.unit));
+Result<void> StepExecutor::backward(const Op& op, StepCall& call) {
+  if (op.in_place) TROUPE_TRY(clear_gaps(op, op.unit, rank().plan.gradient(op.unit)));
+  if (op.is_whole) TROUPE_TRY(clear_gaps(op, op.unit, rank().plan.whole_gradient(op.unit)));
+  if (op.grad_slot >= 0) TROUPE_TRY(clear_gaps(op, op.unit, rank().plan.gradient_slot(op.grad_slot, op.unit)));
   call.tape->backward(op.unit, rank().views.parameters()[index(op.unit)], rank().views.gradients(op));
+  return {};
 }
 
-void StepExecutor::run_network(const Op& op, StepCall& call) {
+Result<void> StepExecutor::run_network(const Op& op, StepCall& call) {
   const auto& trains = call.plan->trains();
   int next = 0;
   for (int u = 0; u < static_cast<int>(trains.size()); ++u) {
-    if (trains[index(u)]) clear_gaps(u, op.in_place ? rank().plan.gradient(u) : rank().plan.gradient_slot(next++, u));
+    if (!trains[index(u)]) continue;
+    TROUPE_TRY(clear_gaps(op, u, op.in_place ? rank().plan.gradient(u) : rank().plan.gradient_slot(next++, u)));
   }
   call.result =
       call.manual->run(rank().views.parameters(), *call.batch, call.weight, rank().views.gradients(op, trains));
+  return {};
 }
 
 Result<void> StepExecutor::exchange(const Op& op) {
@@ -281,16 +282,16 @@ Result<void> StepExecutor::exchange(const Op& op) {
   return groups_.sharing.all_to_all(rank().arenas.bytes(rank().plan.staging(op.unit)), sent);
 }
 
-void StepExecutor::add(const Op& op) {
+Result<void> StepExecutor::add(const Op& op) {
   const auto whole = rank().arenas.floats(rank().plan.whole_gradient(op.unit));
   const auto part = rank().arenas.floats(rank().plan.gradient_slot(op.grad_slot, op.unit));
-  sum_in_rank_order(whole.data(), part.data(), /*ranks=*/1, static_cast<std::int64_t>(whole.size()), /*add=*/true);
+  return core_.kernels->add_parts(whole, part, /*ranks=*/1, /*add=*/true, stream_of(op.stream));
 }
 
-void StepExecutor::sum(const Op& op) {
+Result<void> StepExecutor::sum(const Op& op) {
   const auto total = rank().store.accumulator(index(op.unit));
   const auto parts = rank().arenas.floats(op.accesses.front().range);
-  sum_in_rank_order(total.data(), parts.data(), op.parts, static_cast<std::int64_t>(total.size()), op.adds);
+  return core_.kernels->add_parts(total, parts, op.parts, op.adds, stream_of(op.stream));
 }
 
 Result<void> StepExecutor::compare_ranks(std::vector<double>& sums, std::vector<double>& maxima) {
@@ -318,11 +319,11 @@ Result<void> StepExecutor::compare_ranks(std::vector<double>& sums, std::vector<
   return {};
 }
 
-Result<void> StepExecutor::agree(StepCall& call) {
+Result<void> StepExecutor::agree(const Op& op, StepCall& call) {
   std::vector<double> sums(core_.groups.size());
-  for (std::size_t u = 0; u < squares_.size(); ++u) {
-    const double squares = std::exchange(squares_[u], 0.0);
-    if (const std::size_t group = core_.groups.group_of(u); group != UnitGroups::kNone) sums[group] += squares;
+  TROUPE_ASSIGN(const std::vector<double> of_units, core_.kernels->take_squares(stream_of(op.stream)));
+  for (std::size_t u = 0; u < of_units.size(); ++u) {
+    if (const std::size_t group = core_.groups.group_of(u); group != UnitGroups::kNone) sums[group] += of_units[u];
   }
   // replicas have the same
   if (core_.replica != 0) std::fill(sums.begin(), sums.end(), 0.0);
@@ -365,17 +366,26 @@ std::span<T> StepExecutor::working_state(StateKind kind, const Op& op) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-template <class Moment>
-void StepExecutor::adamw(const Op& op, const StepCall& call) {
+Result<void> StepExecutor::adamw(const Op& op, const StepCall& call) {
   const std::size_t unit = index(op.unit), group = core_.groups.group_of(unit);
-  const auto gradient = rank().store.accumulator(unit), master = working_state(StateKind::master, op);
-  const auto m = working_state<Moment>(StateKind::m, op), v = working_state<Moment>(StateKind::v, op);
+  const auto bytes = [&](StateKind kind) {
+    return rank().arenas.bytes(rank().plan.working_state(kind, op.unit, op.state_slot));
+  };
+  const AdamWShard shard{.unit = unit,
+                         .param = working_state(StateKind::master, op),
+                         .m = bytes(StateKind::m),
+                         .v = bytes(StateKind::v),
+                         .has_bf16_moments = rank().store.has_bf16_moments(),
+                         .gradient = rank().store.accumulator(unit),
+                         .gradient_scale = call.clip[group],
+                         .published = rank().store.bf16_copy(unit)};
+  std::vector<AdamWInterval> intervals;
   each_interval(unit, call, [&](std::size_t begin, std::size_t end, bool decays, double lr) {
     AdamWOptions own = core_.groups.adamw(group);
     if (!decays) own.weight_decay = 0;
-    const auto part = [&](auto values) { return values.subspan(begin, end - begin); };
-    adamw_step(part(master), part(m), part(v), part(gradient), call.clip[group], lr, core_.groups.updates(group), own);
+    intervals.push_back({begin, end, adamw_update(lr, core_.groups.updates(group), own)});
   });
+  return core_.kernels->adamw(shard, intervals, stream_of(op.stream));
 }
 
 void StepExecutor::sophia(const Op& op, const StepCall& call) {
@@ -398,18 +408,20 @@ void StepExecutor::curvature(const Op& op, const StepCall& call) {
       refresh_curvature(working_state(StateKind::v, op), gradient, call.curvature_factor, core_.options.sophia->beta2);
 }
 
-void StepExecutor::update(const Op& op, const StepCall& call) {
+Result<void> StepExecutor::update(const Op& op, const StepCall& call) {
   ShardStore& store = rank().store;
   const auto gradient = store.accumulator(index(op.unit));
-  if (!op.adds) std::fill(gradient.begin(), gradient.end(), 0.0f);
+  if (!op.adds) TROUPE_TRY(core_.kernels->clear(gradient, stream_of(op.stream)));
   if (core_.options.sophia)
     sophia(op, call);
   else
-    store.has_bf16_moments() ? adamw<simd::Bf16>(op, call) : adamw<float>(op, call);
+    TROUPE_TRY(adamw(op, call));
+  if (!device_.is_host()) return {};  // its kernel has written the copy, and it keeps no averages
   const auto master = working_state(StateKind::master, op);
   if (const double decay = core_.options.ema_decay; decay > 0)
     move_average(working_state(StateKind::ema, op), master, 1.0 - decay);
   store.refresh(index(op.unit), master);
+  return {};
 }
 
 }  // namespace troupe::model

@@ -66,8 +66,8 @@ class StepExecutor {
   /// nothing is under way any more, but for what the group itself could not end (Collective::abort).
   Result<void> run(std::span<const Op> operations, StepCall& call);
   /// Work on the rank's memory that is no operation of a step: what comes from the host and goes there. Behind all that
-  /// ran before; returns when it is done. Throws what it throws.
-  void run_alone(const std::function<void()>& work);
+  /// ran before, on the stream that it is given; returns when it is done. Throws what it throws.
+  void run_alone(const std::function<void(device::Stream&)>& work);
 
  private:
   Result<void> enqueue_all(std::span<const Op> operations, StepCall& call);
@@ -84,15 +84,15 @@ class StepExecutor {
   Result<void> do_operation(const Op& op, StepCall& call);
   void take_input(StepCall& call);
   Result<void> gather(const Op& op);
-  void backward(const Op& op, StepCall& call);
-  void run_network(const Op& op, StepCall& call);
+  Result<void> backward(const Op& op, StepCall& call);
+  Result<void> run_network(const Op& op, StepCall& call);
   Result<void> exchange(const Op& op);
-  void add(const Op& op);
-  void sum(const Op& op);
-  void clear_gaps(int unit, const ArenaRange& gradient);
-  Result<void> agree(StepCall& call);
+  Result<void> add(const Op& op);
+  Result<void> sum(const Op& op);
+  Result<void> clear_gaps(const Op& op, int unit, const ArenaRange& gradient);
+  Result<void> agree(const Op& op, StepCall& call);
   Result<void> compare_ranks(std::vector<double>& sums, std::vector<double>& maxima);
-  void update(const Op& op, const StepCall& call);
+  Result<void> update(const Op& op, const StepCall& call);
   void curvature(const Op& op, const StepCall& call);
   /// Calls body(begin, end, decays, lr) for every part of this rank's shard that is updated alike.
   template <class Body>
@@ -101,11 +101,9 @@ class StepExecutor {
   template <class T = float>
   std::span<T> working_state(StateKind kind, const Op& op);
   void sophia(const Op& op, const StepCall& call);
-  /// Of a unit whose moments are kept in that type.
-  template <class Moment>
-  void adamw(const Op& op, const StepCall& call);
-  void copy(const ArenaRange& from, const ArenaRange& to);
-  void copy_out(const Op& op, const StepCall& call);
+  Result<void> adamw(const Op& op, const StepCall& call);
+  Result<void> copy(const Op& op, const ArenaRange& from, const ArenaRange& to);
+  Result<void> copy_out(const Op& op, const StepCall& call);
   const std::string& name_of(const Op& op) const;
   EngineMemory::Rank& rank() { return *core_.memory; }
 
@@ -117,8 +115,6 @@ class StepExecutor {
   /// by OpStream; null where another's is used
   std::array<std::unique_ptr<device::Stream>, kOpStreams> streams_;
   std::vector<std::unique_ptr<device::Event>> events_;
-  /// sums of squares of the accumulators, by unit, until the ranks agree
-  std::vector<double> squares_;
 };
 
 }  // namespace troupe::model

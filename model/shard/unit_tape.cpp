@@ -18,7 +18,14 @@ UnitTape::UnitTape(const Network& network, const Batch& batch, double weight, st
       batch_(batch),
       weight_(weight),
       levels_(levels.begin(), levels.end()),
-      memory_(memory == nullptr ? own_memory_ : *memory) {}
+      memory_(memory == nullptr ? own_memory_ : *memory) {
+  memory_.begin();
+}
+
+void UnitTape::check_host(int unit) const {
+  TORCH_CHECK(memory_.compute() == nullptr, network_.units()[static_cast<std::size_t>(unit)].name,
+              " has no program for these tensors, and a device runs nothing else");
+}
 
 RecomputeLevel UnitTape::level_of(int unit) const {
   return levels_[std::min(static_cast<std::size_t>(unit), levels_.size() - 1)];
@@ -116,7 +123,8 @@ void UnitTape::finish_by_program(const std::vector<at::Tensor>& predictions) {
   ProgramRun run{network_.loss_program(predictions, batch_), predictions, {}};
   const int place = last_unit() + 1;
   const auto losses = run.bound.program ? run_forward(run, {}, place) : std::vector<at::Tensor>();
-  outputs_ = network_.outputs(predictions, losses, batch_);
+  for (const auto& prediction : predictions) predictions_.push_back(memory_.downloaded(prediction));
+  for (const auto& loss : losses) losses_.push_back(memory_.downloaded(loss));
   if (has_backward()) program_runs_[place] = std::move(run);
 }
 
@@ -124,8 +132,9 @@ std::vector<at::Tensor> UnitTape::prediction_gradients() {
   const int place = last_unit() + 1;
   const auto run = program_runs_.extract(place).mapped();
   TORCH_CHECK(run.bound.program, "the batch has no targets to learn from");
-  const auto weight = at::full({}, weight_, outputs_->loss.options());
-  const std::vector<at::Tensor> seeds(run.bound.program->graph().outputs().size(), weight);
+  const auto& graph = run.bound.program->graph();
+  const auto weight = at::full({}, weight_, graph.value(graph.outputs().front().value).dtype);
+  const std::vector<at::Tensor> seeds(graph.outputs().size(), weight);
   std::vector<at::Tensor> no_conditioning;
   return run.bound.program->backward({run.inputs, {}, {}, run.bound.prefix, run.bound.data}, seeds,
                                      {no_conditioning, {}}, memory_, place);
@@ -141,6 +150,7 @@ void UnitTape::set_prologue(const std::vector<at::Tensor>& outputs) {
 
 void UnitTape::forward(int unit, const ParamView& params) {
   if (forward_by_program(unit, params)) return;
+  check_host(unit);
   const auto outputs = run(unit, params);
   if (unit == last_unit()) return;
   if (unit == 0) return set_prologue(outputs);
@@ -172,7 +182,7 @@ void UnitTape::backward_by_program(int unit, const ProgramRun& run, const ParamV
   if (unit == last_unit()) seeds = prediction_gradients();
   if (unit == 0) seeds.insert(seeds.end(), conditioning_gradients_.begin(), conditioning_gradients_.end());
   if (std::none_of(seeds.begin(), seeds.end(), [](const at::Tensor& seed) { return seed.defined(); })) {
-    for (const auto& [name, target] : gradients.tensors()) target.zero_();
+    for (const auto& [name, target] : gradients.tensors()) memory_.clear(target);
     return;
   }
   auto inputs = run.inputs;
@@ -229,8 +239,13 @@ void UnitTape::differentiate(const std::vector<at::Tensor>& outputs, const std::
   }
 }
 
-MicroResult UnitTape::result() const {
-  MicroResult result{outputs_->loss.item<double>(), {}};
+const Outputs& UnitTape::outputs() {
+  if (!outputs_) outputs_ = network_.outputs(predictions_, losses_, batch_);
+  return *outputs_;
+}
+
+MicroResult UnitTape::result() {
+  MicroResult result{outputs().loss.item<double>(), {}};
   for (const auto& [name, value] : outputs_->metrics) result.metrics[name] = value.item<double>();
   return result;
 }

@@ -37,12 +37,13 @@ struct MicroResult {
 /// to backward are leaves that require grad and hold the same values as in forward; where nothing runs again they are
 /// the very tensors that forward had. Their memory may hold other units' values in between, if nothing but raw writes
 /// put them there: the graph then reads what backward's caller has put back. One thread; CPU gradients run in the
-/// calling thread. Throws c10::Error when the network does.
+/// calling thread. Throws c10::Error when the network does, and for a unit without a program where the memory is a
+/// device's.
 class UnitTape {
  public:
   /// `weight` scales the loss's gradient. The batch must outlive the tape. `levels`: of the units in order, the last
   /// one for all behind it too; empty: no backward follows. `memory`: of the programs, for one tape at a time,
-  /// so that the next micro-batch finds it warm; null: the tape's own.
+  /// so that the next micro-batch finds it warm; all work with it is done. Null: the tape's own.
   UnitTape(const Network& network, const Batch& batch, double weight, std::span<const RecomputeLevel> levels,
            UnitMemory* memory = nullptr);
   UnitTape(const UnitTape&) = delete;
@@ -53,9 +54,9 @@ class UnitTape {
   /// trained; one that the unit does not use gets zeros.
   void backward(int unit, const ParamView& params, const ParamView& gradients);
 
-  /// After the last forward.
-  const Outputs& outputs() const { return *outputs_; }
-  MicroResult result() const;
+  /// After the last forward, and on a device once its work is done.
+  const Outputs& outputs();
+  MicroResult result();
 
  private:
   struct Leaves {
@@ -89,6 +90,8 @@ class UnitTape {
   void backward_by_program(int unit, const ProgramRun& run, const ParamView& params, const ParamView& gradients);
   /// Losses of the predictions, and their gradients.
   void finish_by_program(const std::vector<at::Tensor>& predictions);
+  /// Where programs run on a device, a unit without one has nothing to run on.
+  void check_host(int unit) const;
   std::vector<at::Tensor> prediction_gradients();
   std::vector<at::Tensor> run_forward(const ProgramRun& run, const ParamView& params, int place);
   void set_prologue(const std::vector<at::Tensor>& outputs);
@@ -114,6 +117,8 @@ class UnitTape {
   /// of the conditioning, what gets a gradient; empty: all
   std::vector<bool> differentiated_conditioning_;
   std::optional<Outputs> outputs_;
+  /// of programs: predictions and losses on the host, until outputs() asks
+  std::vector<at::Tensor> predictions_, losses_;
   at::Tensor x_gradient_;
   /// f32 (f64 for f64); undefined until something flows
   std::vector<at::Tensor> conditioning_gradients_;

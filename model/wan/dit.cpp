@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/device_tensor.h"
 #include "kernels/modulated_norm.h"
 #include "model/loss/sampled_label.h"
 #include "model/program/program_cache.h"
@@ -31,13 +32,13 @@ at::ScalarType dtype_of(const ParamView& params) {
   return params.tensors().begin()->second.scalar_type();
 }
 
-/// Whether all tensors that a unit reads lie dense on the CPU, and those of floating-point numbers have one dtype that
-/// the kernels know.
+/// Whether all tensors that a unit reads lie dense on the CPU or a device of ours, and those of floating-point numbers
+/// have one dtype that the kernels know.
 bool is_dense(const ParamView& params, const Carry& carry) {
   const auto dtype = dtype_of(params);
   if (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kDouble) return false;
   const auto fits = [dtype](const at::Tensor& tensor) {
-    return tensor.defined() && tensor.is_cpu() && tensor.is_contiguous() &&
+    return tensor.defined() && (tensor.is_cpu() || kernels::is_on_device(tensor)) && tensor.is_contiguous() &&
            (tensor.scalar_type() == dtype || !tensor.is_floating_point());
   };
   const auto& shared = carry.conditioning;
@@ -168,7 +169,9 @@ Carry DitNetwork::prologue(const ParamView& params, const Batch& batch) const {
 std::shared_ptr<const BlockPlan> DitNetwork::plan_of_block(std::int64_t index, const Carry& carry,
                                                            const Batch& batch) const {
   const bool last = index + 1 == config_.dit.num_layers;
-  return plan(layout(batch), accumulate_type(carry.x.scalar_type()), carry.x.device(), last && options_.trim);
+  // a program carries its constants to the device
+  const auto device = kernels::is_on_device(carry.x) ? at::Device(at::kCPU) : carry.x.device();
+  return plan(layout(batch), accumulate_type(carry.x.scalar_type()), device, last && options_.trim);
 }
 
 at::Tensor DitNetwork::block(std::int64_t index, const ParamView& params, const Carry& carry,

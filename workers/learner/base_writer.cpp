@@ -24,9 +24,10 @@ Result<void> write_part(const Engine& engine, const std::string& folder) {
   TROUPE_TRY(make_folders(folder));
   std::vector<TensorDeclaration> tensors;
   std::vector<std::span<const std::byte>> parts;
+  std::vector<at::Tensor> shards;
   for (std::size_t u = 0; u < engine.units().size(); ++u) {
     if (!is_part(engine, u)) continue;
-    const at::Tensor& shard = engine.frozen_shard(u);
+    const at::Tensor& shard = shards.emplace_back(engine.frozen_shard(u));
     tensors.push_back(
         {engine.units()[u].name + ".master", shard.scalar_type() == at::kBFloat16 ? "BF16" : "F32", {shard.numel()}});
     parts.emplace_back(static_cast<const std::byte*>(shard.data_ptr()), shard.nbytes());

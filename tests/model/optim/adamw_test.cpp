@@ -28,7 +28,7 @@ TEST(AdamWTest, MatchesLibTorchsFusedAdamWOverTenSteps) {
     auto p_ref = p.clone(), m_ref = m.clone(), v_ref = v.clone(), step = at::zeros({});
     for (std::int64_t t = 1; t <= 10; ++t) {
       const auto g = at::randn({n});
-      adamw_step(span_of(p), span_of(m), span_of(v), span_of(g), 1.0f, 1e-2, t, options);
+      adamw_step(span_of(p), span_of(m), span_of(v), span_of(g), 1.0f, adamw_update(1e-2, t, options));
       step.add_(1);
       at::_fused_adamw_({p_ref}, {g.clone()}, {m_ref}, {v_ref}, {}, {step}, 1e-2, options.beta1, options.beta2,
                         options.weight_decay, options.eps, false, false);
@@ -43,17 +43,17 @@ TEST(AdamWTest, ASplitOfTheParametersGivesTheSameBits) {
   at::manual_seed(4);
   const auto p = at::randn({1000}), m = at::randn({1000}), v = at::rand({1000}), g = at::randn({1000});
   const auto p2 = p.clone(), m2 = m.clone(), v2 = v.clone();
-  adamw_step(span_of(p), span_of(m), span_of(v), span_of(g), 0.3f, 1e-3, 5, {});
+  adamw_step(span_of(p), span_of(m), span_of(v), span_of(g), 0.3f, adamw_update(1e-3, 5, {}));
   for (const auto& [begin, count] : {std::pair<std::size_t, std::size_t>{0, 333}, {333, 1}, {334, 666}}) {
     adamw_step(span_of(p2).subspan(begin, count), span_of(m2).subspan(begin, count), span_of(v2).subspan(begin, count),
-               span_of(g).subspan(begin, count), 0.3f, 1e-3, 5, {});
+               span_of(g).subspan(begin, count), 0.3f, adamw_update(1e-3, 5, {}));
   }
   EXPECT_TRUE(at::equal(p, p2) && at::equal(m, m2) && at::equal(v, v2));
 }
 
 TEST(AdamWTest, ZeroPaddingStaysZero) {
   std::vector<float> p(64), m(64), v(64), g(64);
-  for (std::int64_t t = 1; t <= 3; ++t) adamw_step(p, m, v, g, 0.5f, 1e-2, t, {});
+  for (std::int64_t t = 1; t <= 3; ++t) adamw_step(p, m, v, g, 0.5f, adamw_update(1e-2, t, {}));
   EXPECT_EQ(p, std::vector<float>(64, 0.0f));
   EXPECT_EQ(m, std::vector<float>(64, 0.0f));
   EXPECT_EQ(v, std::vector<float>(64, 0.0f));
@@ -61,7 +61,7 @@ TEST(AdamWTest, ZeroPaddingStaysZero) {
 
 TEST(AdamWTest, TheScaleMultipliesTheGradientBeforeTheMoments) {
   std::vector<float> p = {1.0f}, m = {0.0f}, v = {0.0f}, g = {4.0f};
-  adamw_step(p, m, v, g, 0.25f, 0.1, 1, {.beta1 = 0.5, .beta2 = 0.75, .eps = 0, .weight_decay = 0});
+  adamw_step(p, m, v, g, 0.25f, adamw_update(0.1, 1, {.beta1 = 0.5, .beta2 = 0.75, .eps = 0, .weight_decay = 0}));
   EXPECT_EQ(m[0], 0.5f);
   EXPECT_EQ(v[0], 0.25f);
   EXPECT_NEAR(p[0], 0.9f, 1e-7);  // the first update has size lr whatever the gradient
@@ -78,7 +78,7 @@ struct Bf16Run {
   void step(std::int64_t t, const AdamWOptions& options) {
     CounterRng rng(9, rng_stream::toy_scene, static_cast<std::uint64_t>(t));
     for (float& x : g) x = rng.normal();
-    adamw_step(p, m, v, g, 0.7f, 1e-2, t, options);
+    adamw_step(p, m, v, g, 0.7f, adamw_update(1e-2, t, options));
   }
 };
 
@@ -140,7 +140,8 @@ TEST(AdamWTest, NeitherThreadsNorSplitsChangeABitOfBf16Moments) {
   for (const auto& [begin, count] : {std::pair<std::size_t, std::size_t>{0, 333}, {333, 1}, {334, 666}}) {
     const std::size_t from = begin, length = count;
     const auto part = [&](auto& values) { return std::span(values).subspan(from, length); };
-    adamw_step(part(parts.p), part(parts.m), part(parts.v), std::span<const float>(part(parts.g)), 0.7f, 1e-2, 1, {});
+    adamw_step(part(parts.p), part(parts.m), part(parts.v), std::span<const float>(part(parts.g)), 0.7f,
+               adamw_update(1e-2, 1, {}));
   }
   EXPECT_EQ(whole.p, parts.p);
 }

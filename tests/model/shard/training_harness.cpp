@@ -149,15 +149,16 @@ void run_thread_ranks(int world, const std::function<void(Collective&)>& body, J
 
 FullState state_after(int world, const std::shared_ptr<const Network>& network, const EngineOptions& options,
                       std::uint64_t seed, const std::function<void(Engine&)>& work, const JoinRank& join,
-                      const std::function<std::unique_ptr<device::Device>(int rank)>& device) {
+                      const MakeDevice& device) {
   std::vector<std::vector<std::byte>> snapshots(static_cast<std::size_t>(world));
   std::map<std::string, std::int64_t> groups;
   std::int64_t updates = 0;
   std::vector<UnitSpec> units;
   std::vector<FlatLayout> layouts;
   const auto body = [&](Collective& collective) {
-    const auto own = device ? device(collective.rank()) : nullptr;
-    StartedEngine engine(collective, network, options, seed, own ? *own : device::host_device());
+    const auto own = device ? device(collective.rank()) : RankDevice();
+    StartedEngine engine(collective, network, options, seed, own.device ? *own.device : device::host_device(),
+                         own.device_kernels.get());
     work(engine);
     snapshots[static_cast<std::size_t>(collective.rank())] = snapshot_of(engine, options);
     if (collective.rank() != 0) return;

@@ -34,6 +34,19 @@ struct FullState final : StateSource {
 /// Makes rank r's collective, on its thread; null: a fresh group of the thread backend.
 using JoinRank = std::function<std::unique_ptr<Collective>(int rank)>;
 
+/// A rank's device, and the kernels of one that is not the host.
+struct RankDevice {
+  RankDevice() = default;
+  template <class D>
+  RankDevice(std::unique_ptr<D> own, std::unique_ptr<kernels::DeviceKernels> with_kernels = nullptr)
+      : device(std::move(own)), device_kernels(std::move(with_kernels)) {}
+
+  std::unique_ptr<device::Device> device;
+  std::unique_ptr<kernels::DeviceKernels> device_kernels;
+};
+/// Makes rank r's, on its thread; null: the host's.
+using MakeDevice = std::function<RankDevice(int rank)>;
+
 /// What one run of the harness does.
 struct TrainingRun {
   int world = 1;
@@ -47,8 +60,7 @@ struct TrainingRun {
   std::function<Batch(std::int64_t)> batch = [](std::int64_t number) { return chain_batch(number); };
   const StateSource* resume = nullptr;  ///< null: initialise with seed 11
   JoinRank join = nullptr;
-  /// Makes rank r's device, on its thread; null: the host's.
-  std::function<std::unique_ptr<device::Device>(int rank)> device = nullptr;
+  MakeDevice device = nullptr;
 };
 
 struct TrainingResult {
@@ -60,8 +72,9 @@ struct TrainingResult {
 struct StartedEngine : Engine {
   explicit StartedEngine(Collective& group, std::shared_ptr<const Network> network = std::make_shared<ChainNetwork>(),
                          EngineOptions options = {}, std::uint64_t seed = 1,
-                         device::Device& device = device::host_device())
-      : Engine(std::move(network), std::move(options), device) {
+                         device::Device& device = device::host_device(),
+                         kernels::DeviceKernels* device_kernels = nullptr)
+      : Engine(std::move(network), std::move(options), device, device_kernels) {
     attach(group).value();
     initialise(seed);
   }
@@ -90,6 +103,6 @@ void run_thread_ranks(int world, const std::function<void(Collective&)>& body, J
 /// The state after `work` on every rank's engine, which starts from a seed.
 FullState state_after(int world, const std::shared_ptr<const Network>& network, const EngineOptions& options,
                       std::uint64_t seed, const std::function<void(Engine&)>& work, const JoinRank& join = nullptr,
-                      const std::function<std::unique_ptr<device::Device>(int rank)>& device = nullptr);
+                      const MakeDevice& device = nullptr);
 
 }  // namespace troupe::model

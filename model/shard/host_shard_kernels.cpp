@@ -1,0 +1,61 @@
+#include <algorithm>
+#include <utility>
+
+#include "kernels/rank_sum.h"
+#include "model/shard/shard_kernels.h"
+
+namespace troupe::model {
+namespace {
+
+template <class T>
+std::span<T> as(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+class HostShardKernels final : public ShardKernels {
+ public:
+  explicit HostShardKernels(std::size_t units) : squares_(units) {}
+
+  Result<void> copy(std::span<std::byte> to, std::span<const std::byte> from, device::Stream&) override {
+    std::copy(from.begin(), from.end(), to.begin());
+    return {};
+  }
+  Result<void> clear(std::span<float> values, device::Stream&) override {
+    std::fill(values.begin(), values.end(), 0.0f);
+    return {};
+  }
+  Result<void> add_parts(std::span<float> sum, std::span<const float> parts, std::int64_t ranks, bool add,
+                         device::Stream&) override {
+    sum_in_rank_order(sum.data(), parts.data(), ranks, static_cast<std::int64_t>(sum.size()), add);
+    return {};
+  }
+  Result<void> square(std::size_t unit, std::span<const float> gradient, device::Stream&) override {
+    squares_[unit] += sum_of_squares(gradient);
+    return {};
+  }
+  Result<std::vector<double>> take_squares(device::Stream&) override {
+    return std::exchange(squares_, std::vector<double>(squares_.size()));
+  }
+  Result<void> adamw(const AdamWShard& s, const std::vector<AdamWInterval>& intervals, device::Stream&) override {
+    for (const auto& interval : intervals) {
+      const auto part = [&](auto values) { return values.subspan(interval.begin, interval.end - interval.begin); };
+      const auto update = [&]<class Moment>(Moment) {
+        adamw_step(part(s.param), part(as<Moment>(s.m)), part(as<Moment>(s.v)), part(s.gradient), s.gradient_scale,
+                   interval.update);
+      };
+      s.has_bf16_moments ? update(simd::Bf16{}) : update(float{});
+    }
+    return {};
+  }
+
+ private:
+  std::vector<double> squares_;
+};
+
+}  // namespace
+
+std::unique_ptr<ShardKernels> make_host_shard_kernels(std::size_t units) {
+  return std::make_unique<HostShardKernels>(units);
+}
+
+}  // namespace troupe::model

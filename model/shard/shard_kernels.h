@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "kernels/device_kernels.h"
+#include "model/optim/adamw.h"
+
+namespace troupe::model {
+
+/// A part of a unit's shard that one AdamW update treats alike.
+struct AdamWInterval {
+  /// elements [begin, end) of the shard
+  std::size_t begin = 0, end = 0;
+  kernels::AdamWUpdate update;
+};
+
+/// One unit's shard, for an AdamW update: all of one length but `published`, which is bf16, or empty.
+struct AdamWShard {
+  std::size_t unit = 0;
+  std::span<float> param;
+  /// of each moment; f32 or bf16
+  std::span<std::byte> m, v;
+  bool has_bf16_moments = false;
+  std::span<const float> gradient;
+  float gradient_scale = 1;
+  std::span<simd::Bf16> published;
+};
+
+/// What a step does to the flat memory of a rank: on cores at once, on a device enqueued on the stream. Memory is the
+/// device's; a span of it is an address there.
+/// Errors: those of the device's kernels.
+class ShardKernels {
+ public:
+  virtual ~ShardKernels() = default;
+  /// Between any two places, the host's among them.
+  virtual Result<void> copy(std::span<std::byte> to, std::span<const std::byte> from, device::Stream& stream) = 0;
+  virtual Result<void> clear(std::span<float> values, device::Stream& stream) = 0;
+  /// kernels/rank_sum.h: `parts` is `ranks` times as long as `sum`.
+  virtual Result<void> add_parts(std::span<float> sum, std::span<const float> parts, std::int64_t ranks, bool add,
+                                 device::Stream& stream) = 0;
+  /// Adds the sum of the squares of a unit's gradient to what take_squares() returns of it.
+  virtual Result<void> square(std::size_t unit, std::span<const float> gradient, device::Stream& stream) = 0;
+  /// Of each unit since the last call. Waits for the stream.
+  virtual Result<std::vector<double>> take_squares(device::Stream& stream) = 0;
+  virtual Result<void> adamw(const AdamWShard& shard, const std::vector<AdamWInterval>& intervals,
+                             device::Stream& stream) = 0;
+};
+
+/// For that many units.
+std::unique_ptr<ShardKernels> make_host_shard_kernels(std::size_t units);
+/// `device` and `kernels` outlive it.
+std::unique_ptr<ShardKernels> make_device_shard_kernels(std::size_t units, device::Device& device,
+                                                        kernels::DeviceKernels& kernels);
+
+}  // namespace troupe::model
