@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <vector>
 
 #include "app/commands.h"
@@ -19,6 +20,8 @@
 #include "comm/control/io_loop.h"
 #include "data/video/video_encoder.h"
 #include "data/video/video_file.h"
+#include "device/nvml.h"
+#include "kernels/device_module.h"
 #include "workers/node/inventory.h"
 #include "workers/node/sandbox.h"
 
@@ -109,6 +112,53 @@ Finding confinement() {
           fmt::format("processes that read datasets: {}", describe(support))};
 }
 
+/// Of an NVIDIA device, by the first number of its compute capability.
+bool is_too_old(int major) { return major < 8; }
+
+/// What of our kernels a device runs. They have code for sm_80, sm_89 and sm_90, and PTX for what comes later
+/// (cmake/TroupeCuda.cmake); code runs on devices of the same major number that are not older.
+std::string kernels_for(int major, int minor) {
+  if (is_too_old(major)) return "too old for our kernels, which want compute capability 8.0";
+  if (major > 9) return "the driver compiles our kernels for it when they are first loaded (PTX of compute_90)";
+  return fmt::format("our kernels have code for it (sm_{})", major == 9 ? 90 : minor >= 9 ? 89 : 80);
+}
+
+/// "; NVLink to 1, 2 (18 links each)"; empty without.
+std::string links_of(const device::NvmlFacts& facts, std::size_t device) {
+  std::map<int, std::string> others;  // by the number of links
+  for (const device::NvLinkPair& pair : facts.nvlinks) {
+    if (pair.first != device && pair.second != device) continue;
+    std::string& list = others[pair.links];
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", pair.first == device ? pair.second : pair.first);
+  }
+  std::string text;
+  for (const auto& [links, list] : others) text += fmt::format("; NVLink to {} ({} links each)", list, links);
+  return text;
+}
+
+/// One line for the driver, one for each device.
+std::vector<Finding> devices() {
+  const auto facts = device::read_nvml();
+  if (!facts) return {{Finding::Level::warning, "devices", facts.error().message()}};
+  if (facts->driver.empty()) return {{Finding::Level::ok, "devices", "none found: there is no NVIDIA driver"}};
+  const std::string driver = fmt::format("NVIDIA driver {} for CUDA {} and older", facts->driver, facts->cuda);
+  if (facts->devices.empty()) {
+    const char* why = std::getenv("CUDA_VISIBLE_DEVICES") == nullptr ? "" : " that CUDA_VISIBLE_DEVICES shows";
+    return {{Finding::Level::ok, "devices", fmt::format("none found{}; {}", why, driver)}};
+  }
+  std::vector<Finding> lines = {
+      {Finding::Level::ok, "devices", fmt::format("{} found; {}", facts->devices.size(), driver)}};
+  for (std::size_t i = 0; i < facts->devices.size(); ++i) {
+    const device::NvmlDevice& d = facts->devices[i];
+    const auto level = is_too_old(d.major) ? Finding::Level::warning : Finding::Level::ok;
+    const double gib = static_cast<double>(d.memory_bytes) / (1 << 30);
+    lines.push_back({level, fmt::format("device {}", i),
+                     fmt::format("{}, {:.1f} GiB memory, compute capability {}.{}: {}{}", d.model, gib, d.major,
+                                 d.minor, kernels_for(d.major, d.minor), links_of(*facts, i))});
+  }
+  return lines;
+}
+
 const char* word(Finding::Level level) {
   return level == Finding::Level::ok ? "ok" : level == Finding::Level::warning ? "WARN" : "ERROR";
 }
@@ -121,7 +171,11 @@ int doctor_command(const DoctorOptions& options) {
                                    check("shm", shared_memory()), check("zeromq", sockets()),
                                    check("gloo", gloo()),         check("ffmpeg", codecs())};
   findings.push_back(confinement());
-  findings.push_back({Finding::Level::ok, "gpu", "this build has no CUDA kernels: jobs run on cores"});
+  for (Finding& line : devices()) findings.push_back(std::move(line));
+  const auto module = kernels::load_device_module();
+  findings.push_back({Finding::Level::ok, "gpu",
+                      module ? "the module for GPUs is loaded: DreamZero is fine-tuned on one of them"
+                             : module.error().message() + ": jobs run on cores"});
   int errors = 0, warnings = 0;
   for (const Finding& f : findings) {
     errors += f.level == Finding::Level::error;

@@ -7,11 +7,30 @@ namespace troupe::configs {
 namespace {
 
 /// One that ends in '*' is a prefix.
-constexpr std::string_view kRefused[] = {
-    "LD_*",          "GLIBC_*",     "GCONV_PATH",  "GETCONF_DIR", "LOCPATH",      "NLSPATH", "RESOLV_*",
-    "RES_OPTIONS",   "HOSTALIASES", "LOCALDOMAIN", "NIS_PATH",    "MALLOC_TRACE", "TZDIR",   "BASH_ENV",
-    "ENV",           "IFS",         "PYTHON*",     "PERL*",       "PATH",         "HOME",    "TROUPE_PARENT_PID",
-    "TROUPE_PYTHON*"};
+constexpr std::string_view kRefused[] = {"LD_*",
+                                         "GLIBC_*",
+                                         "GCONV_PATH",
+                                         "GETCONF_DIR",
+                                         "LOCPATH",
+                                         "NLSPATH",
+                                         "RESOLV_*",
+                                         "RES_OPTIONS",
+                                         "HOSTALIASES",
+                                         "LOCALDOMAIN",
+                                         "NIS_PATH",
+                                         "MALLOC_TRACE",
+                                         "TZDIR",
+                                         "BASH_ENV",
+                                         "ENV",
+                                         "IFS",
+                                         "PYTHON*",
+                                         "PERL*",
+                                         "PATH",
+                                         "HOME",
+                                         "TROUPE_PARENT_PID",
+                                         "TROUPE_PYTHON*",
+                                         "TROUPE_DEVICE_MODULE",
+                                         "TROUPE_NVML"};
 
 }  // namespace
 

@@ -9,6 +9,9 @@
 #include <limits>
 #include <memory>
 
+#include "base/log.h"
+#include "device/nvml.h"
+#include "placement/known_devices.h"
 #include "workers/node/cgroup.h"
 
 namespace troupe::workers {
@@ -40,6 +43,24 @@ std::int64_t meminfo(const std::string& wanted) {
   return 0;
 }
 
+/// As plans name it, where it is known.
+std::string planned_model(const std::string& model) {
+  const auto known = find_known_device(model);
+  return known ? std::string(known->name.substr(0, known->name.find('-'))) : model;
+}
+
+std::vector<DeviceSnapshot> read_devices() {
+  const auto facts = device::read_nvml();
+  if (!facts) {
+    log::warn("GPUs of this machine are not used: {}", facts.error().message());
+    return {};
+  }
+  std::vector<DeviceSnapshot> devices;
+  for (const device::NvmlDevice& d : facts->devices)
+    devices.push_back({.model = planned_model(d.model), .memory_bytes = d.memory_bytes});
+  return devices;
+}
+
 }  // namespace
 
 NodeFacts read_inventory(const std::string& node_name) {
@@ -51,6 +72,9 @@ NodeFacts read_inventory(const std::string& node_name) {
     facts.snapshot.cpus = std::clamp<std::int64_t>(static_cast<std::int64_t>(*limits.cpus), 1, facts.snapshot.cpus);
   facts.snapshot.memory_bytes = meminfo("MemTotal:");
   if (limits.memory_bytes) facts.snapshot.memory_bytes = std::min(facts.snapshot.memory_bytes, *limits.memory_bytes);
+  // a machine keeps its devices, and a driver that sleeps takes seconds to name them
+  static const std::vector<DeviceSnapshot> devices = read_devices();
+  facts.snapshot.devices = devices;
   char host[256] = {};
   if (::gethostname(host, sizeof host - 1) == 0) facts.host = host;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> facts.boot_id;

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "base/log.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/node/cgroup.h"
 
@@ -120,6 +123,36 @@ TEST(InventoryTest, CountsOnlyProcessorsThisProcessMayUse) {
     EXPECT_EQ(read_inventory("narrow").snapshot.cpus, 1);
   });
   narrow.join();
+}
+
+// Devices are read once a process, so each of these reads them in a process of its own, which prints what it found.
+class DeviceInventoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+  [[noreturn]] static void print_devices(const char* devices, const char* fails) {
+    ::setenv("TROUPE_NVML", NVML_STANDIN, 1);
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+    ::setenv("TROUPE_STANDIN_DEVICES", devices, 1);
+    ::setenv("TROUPE_STANDIN_NVML_FAILS", fails, 1);
+    log::configure("test", "");
+    std::string found = "devices:";
+    for (const DeviceSnapshot& device : read_inventory("first").snapshot.devices)
+      found += fmt::format(" {} {}", device.model, device.memory_bytes >> 20);
+    found += fmt::format(" and again {}.", read_inventory("again").snapshot.devices.size());
+    log::flush();
+    std::fprintf(stderr, "%s\n", found.c_str());
+    std::_Exit(0);
+  }
+};
+
+TEST_F(DeviceInventoryTest, HasTheGpusAsPlansNameThem) {
+  EXPECT_EXIT(print_devices("H200,A6000,A100:40,GB10:119", "0"), ::testing::ExitedWithCode(0),
+              "devices: H200 143155 A6000 48640 A100 40960 GB10 121856 and again 4\\.");
+}
+
+TEST_F(DeviceInventoryTest, ADriverThatFailsIsAWarningOnce) {
+  EXPECT_EXIT(print_devices("H200", "1"), ::testing::ExitedWithCode(0),
+              "^[^\n]*warn[^\n]*GPUs of this machine are not used: nvmlInit_v2: [^\n]*\ndevices: and again 0\\.\n$");
 }
 
 }  // namespace

@@ -49,8 +49,9 @@ TEST_F(NodeRoleTest, ObeysTheControllerAlone) {
 }
 
 TEST_F(NodeRoleTest, RefusesVariablesThatSayWhichCodeIsLoaded) {
-  for (const char* variable : {"LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", "GCONV_PATH", "PYTHONPATH", "PATH",
-                               "TROUPE_PARENT_PID", "TROUPE_PYTHON", "TROUPE_PYTHON_FOLDER", "A=B", ""}) {
+  for (const char* variable :
+       {"LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", "GCONV_PATH", "PYTHONPATH", "PATH", "TROUPE_PARENT_PID",
+        "TROUPE_PYTHON", "TROUPE_PYTHON_FOLDER", "TROUPE_DEVICE_MODULE", "TROUPE_NVML", "A=B", ""}) {
     Spawn spawn = spawn_of("decoder/0");
     spawn.env = {{variable, "x"}};
     role.handle("controller", spawn);
