@@ -125,13 +125,14 @@ function(troupe_binary name)
   endif()
 endfunction()
 
-# troupe_tests(NAME SOURCES a_test.cpp ... [DEPENDS lib ...] LABELS unit ... [TIMEOUT seconds] [DEFINITIONS d ...] [PROGRAMS target ...]
-#              [ATEN])
+# troupe_tests(NAME SOURCES a_test.cpp ... [DEPENDS lib ...] LABELS unit ... [TIMEOUT seconds] [COST seconds] [DEFINITIONS d ...]
+#              [PROGRAMS target ...] [ATEN])
 # One program test_NAME of a folder's sources with one set of labels. A case is a test of its own, FOLDER.SUITE.CASE, but where the label
 # is unit: there a suite is one, FOLDER.SUITE. TIMEOUT is that of a test, by default 60 s a case and 300 s a suite.
-# PROGRAMS: targets that its cases start.
+# COST: what a long test takes. It starts among the first, where it would else end last and alone; ctest knows by itself what
+# this build folder has run before. PROGRAMS: targets that its cases start.
 function(troupe_tests name)
-  cmake_parse_arguments(arg "ATEN" "TIMEOUT" "SOURCES;DEPENDS;LABELS;DEFINITIONS;PROGRAMS" ${ARGN})
+  cmake_parse_arguments(arg "ATEN" "TIMEOUT;COST" "SOURCES;DEPENDS;LABELS;DEFINITIONS;PROGRAMS" ${ARGN})
   set(target test_${name})
   set(each case)
   set(default_timeout 60)
@@ -141,6 +142,9 @@ function(troupe_tests name)
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT ${default_timeout})
+  endif()
+  if(NOT arg_COST)
+    set(arg_COST 0)
   endif()
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE troupe_options ${arg_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
@@ -208,7 +212,7 @@ include("@CMAKE_SOURCE_DIR@/cmake/RegisterTests.cmake")
 set(labels "@arg_LABELS@")
 set(environment "@environment@")
 troupe_register_tests(PROGRAM "@CMAKE_CURRENT_BINARY_DIR@/@target@" PREFIX "@folder@" EACH @each@ @anew@
-  PROPERTIES LABELS "${labels}" TIMEOUT @arg_TIMEOUT@ ENVIRONMENT "${environment}")
+  PROPERTIES LABELS "${labels}" TIMEOUT @arg_TIMEOUT@ COST @arg_COST@ ENVIRONMENT "${environment}")
 ]=])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${register_file})
 endfunction()
