@@ -6,6 +6,9 @@
 
 #include "actors/consumer_channels.h"
 #include "actors/consumer_dial.h"
+#include "base/log.h"
+#include "kernels/device_module.h"
+#include "kernels/product.h"
 #include "placement/roles.h"
 #include "placement/scale.h"
 #include "workers/inference/agent/agent.h"
@@ -67,12 +70,21 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
   JobConfig decided = config;
   decided.parallelism.mode = context.plan.sharding;
   decided.activation_checkpoint = {.mode = context.plan.activation_checkpoint, .counts = context.plan.recompute_counts};
+  std::shared_ptr<kernels::ComputeDevice> device;
+  if (!self->devices.empty()) {
+    TROUPE_ASSIGN(auto opened, kernels::open_device(static_cast<int>(self->devices.front())));
+    device = std::make_shared<kernels::ComputeDevice>(std::move(opened));
+    // operands stay bf16 there; the kernels of a GPU add in f32 either way
+    set_product_form(ProductForm::native);
+    log::info("{} computes on device {}", identity.actor, self->devices.front());
+  }
   const LearnerSetup learner{.config = std::move(decided),
                              .actor = identity.actor,
                              .incarnation = identity.incarnation,
                              .run_dir = context.run_dir,
                              .runtime_dir = context.runtime_dir,
-                             .threads = static_cast<int>(self->threads)};
+                             .threads = static_cast<int>(self->threads),
+                             .device = std::move(device)};
   LearnerRole::Setup setup{.identity = identity,
                            .rank = learner,
                            .feed = rl ? rl_feed_options(config, self->process_rank, context.plan.batch.data_ranks,

@@ -89,7 +89,9 @@ int plan_command(const PlanOptions& options) {
     predicted.cores.emplace(
         predict_on_cores(config->job, *cost, plan, is_here ? std::optional(own_core_rates()) : std::nullopt));
   }
-  warn(preflight(*config, *env, {}, &plan));
+  Preflight found = preflight(*config, *env, {}, &plan);
+  if (is_here) look_at_devices(config->job, plan, found);
+  warn(found);
   if (!options.timeline.empty()) {
     if (auto written = write_timeline(options.timeline, predicted); !written) return complain(written.error(), kUsage);
   }

@@ -14,6 +14,7 @@
 #include "base/hugging_face.h"
 #include "data/language/tokenizer.h"
 #include "env/registry/registry.h"
+#include "kernels/device_module.h"
 #include "model/io/weight_source.h"
 #include "model/shard/network.h"
 #include "model/wan/weights/load_features.h"
@@ -222,6 +223,15 @@ Preflight preflight(LoadedConfig& config, const EnvSpec& env, const ResumePoint&
           {.error = std::move(finding.error), .is_warning = finding.is_warning, .code = kInfeasible});
   }
   return found;
+}
+
+void look_at_devices(const JobConfig& job, const Plan& plan, Preflight& found) {
+  const PlannedActor* first = find_actor(plan, "learner/0");
+  if (first == nullptr || first->devices.empty()) return;
+  if (const auto can = check_on_devices(job, plan.batch.data_ranks); !can)
+    found.findings.push_back({.error = can.error(), .code = kInfeasible});
+  else if (const auto loaded = kernels::load_device_module(); !loaded)
+    found.findings.push_back({.error = loaded.error(), .code = kInfeasible});
 }
 
 int refuse(const Preflight& found, const LoadedConfig& config) {

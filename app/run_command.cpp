@@ -249,7 +249,8 @@ class RunSession {
     }
     if (plan_.collective == "nccl") {
       return fail(Error{Errc::failed_precondition,
-                        "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""},
+                        "this build has no NCCL backend, so that one learner alone can be on a device; plan one, as "
+                        "cluster.component_placement.learner=0, or all on cores"},
                   kInfeasible);
     }
     if (*before) {
@@ -480,6 +481,7 @@ int run_command(const RunOptions& options) {
     return explain(std::get<Infeasible>(outcome), *config);
   }
   Preflight found = preflight(*config, *env, *point, plan);
+  if (plan) look_at_devices(config->job, *plan, found);
   if (const int refused = refuse(found, *config); refused != kOk) return refused;
   if (options.dry_run) {
     fmt::print("{}{}", to_table(*plan, config->job), stepped ? isolation_line(*stepped) : "");

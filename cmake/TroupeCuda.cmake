@@ -20,7 +20,7 @@ function(troupe_cuda_objects out)
     get_filename_component(name ${source} NAME)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${TROUPE_NVCC} -std=c++20 -O3 -lineinfo --no-compress -Xptxas -warn-spills,-Werror ${arg_OPTIONS}
+      COMMAND ${TROUPE_NVCC} -std=c++20 -O3 -lineinfo --no-compress -Xptxas -warn-spills,-Werror -Xcompiler -fPIC ${arg_OPTIONS}
               -ccbin ${CMAKE_CXX_COMPILER}
               -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89
               -gencode arch=compute_90,code=[sm_90,compute_90]

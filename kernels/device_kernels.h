@@ -58,7 +58,7 @@ struct DeviceRotation {
 };
 
 /// kernels/cuda/modulated_norm.h.
-struct ModulatedNorm {
+struct DeviceModulatedNorm {
   ElementType type = ElementType::f32;
   DeviceRuns runs;
   std::int64_t channels = 0;
@@ -69,7 +69,7 @@ struct ModulatedNorm {
   void* y = nullptr;
   float* stats = nullptr;
 };
-struct ModulatedNormGradient {
+struct DeviceModulatedNormGradient {
   ElementType type = ElementType::f32;
   DeviceRuns runs;
   std::int64_t channels = 0;
@@ -83,7 +83,7 @@ struct ModulatedNormGradient {
 };
 
 /// kernels/cuda/rms_norm.h.
-struct RmsNorm {
+struct DeviceRmsNorm {
   ElementType type = ElementType::f32;
   std::int64_t rows = 0;
   std::int64_t channels = 0;
@@ -95,7 +95,7 @@ struct RmsNorm {
   void* y = nullptr;
   float* rstd = nullptr;
 };
-struct RmsNormGradient {
+struct DeviceRmsNormGradient {
   ElementType type = ElementType::f32;
   std::int64_t rows = 0;
   std::int64_t channels = 0;
@@ -111,7 +111,7 @@ struct RmsNormGradient {
 };
 
 /// kernels/cuda/gated_residual.h.
-struct GatedResidual {
+struct DeviceGatedResidual {
   ElementType type = ElementType::f32;
   DeviceRuns runs;
   std::int64_t channels = 0;
@@ -120,7 +120,7 @@ struct GatedResidual {
   DeviceTable gate;
   void* out = nullptr;
 };
-struct GatedResidualGradient {
+struct DeviceGatedResidualGradient {
   ElementType type = ElementType::f32;
   DeviceRuns runs;
   std::int64_t channels = 0;
@@ -132,7 +132,7 @@ struct GatedResidualGradient {
 };
 
 /// kernels/cuda/modulation.h.
-struct Modulation {
+struct DeviceModulation {
   ElementType type = ElementType::f32;
   std::int64_t table_rows = 0;
   std::int64_t channels = 0;
@@ -142,7 +142,7 @@ struct Modulation {
   bool plus_one = false;
   void* out = nullptr;
 };
-struct ModulationGradient {
+struct DeviceModulationGradient {
   std::int64_t table_rows = 0;
   std::int64_t channels = 0;
   const float* d_table = nullptr;
@@ -160,7 +160,7 @@ struct DeviceRows {
 };
 
 /// kernels/cuda/attention.h.
-struct Attention {
+struct DeviceAttention {
   ElementType type = ElementType::f32;
   DeviceAttentionPlan plan;
   AttentionSizes sizes;
@@ -168,7 +168,7 @@ struct Attention {
   DeviceRows<void*> out;
   float* lse = nullptr;
 };
-struct AttentionGradient {
+struct DeviceAttentionGradient {
   ElementType type = ElementType::f32;
   DeviceAttentionPlan plan;
   AttentionSizes sizes;
@@ -178,7 +178,7 @@ struct AttentionGradient {
 };
 
 /// kernels/cuda/squared_error.h. The backward reads dloss and writes dx, the forward writes row_sums and loss.
-struct SquaredError {
+struct DeviceSquaredError {
   ElementType type = ElementType::f32;
   std::int64_t rows = 0;
   std::int64_t channels = 0;
@@ -227,16 +227,16 @@ class DeviceKernels {
   virtual Result<void> row_sum(ElementType type, std::int64_t rows, std::int64_t channels, const void* x, float* sum,
                                device::Stream& stream) = 0;
 
-  virtual Result<void> modulated_norm(const ModulatedNorm& norm, device::Stream& stream) = 0;
-  virtual Result<void> modulated_norm_gradient(const ModulatedNormGradient& norm, device::Stream& stream) = 0;
-  virtual Result<void> rms_norm(const RmsNorm& norm, device::Stream& stream) = 0;
-  virtual Result<void> rms_norm_gradient(const RmsNormGradient& norm, device::Stream& stream) = 0;
-  virtual Result<void> gated_residual(const GatedResidual& residual, device::Stream& stream) = 0;
-  virtual Result<void> gated_residual_gradient(const GatedResidualGradient& residual, device::Stream& stream) = 0;
-  virtual Result<void> modulation(const Modulation& modulation, device::Stream& stream) = 0;
-  virtual Result<void> modulation_gradient(const ModulationGradient& modulation, device::Stream& stream) = 0;
-  virtual Result<void> attention(const Attention& attention, device::Stream& stream) = 0;
-  virtual Result<void> attention_gradient(const AttentionGradient& attention, device::Stream& stream) = 0;
+  virtual Result<void> modulated_norm(const DeviceModulatedNorm& norm, device::Stream& stream) = 0;
+  virtual Result<void> modulated_norm_gradient(const DeviceModulatedNormGradient& norm, device::Stream& stream) = 0;
+  virtual Result<void> rms_norm(const DeviceRmsNorm& norm, device::Stream& stream) = 0;
+  virtual Result<void> rms_norm_gradient(const DeviceRmsNormGradient& norm, device::Stream& stream) = 0;
+  virtual Result<void> gated_residual(const DeviceGatedResidual& residual, device::Stream& stream) = 0;
+  virtual Result<void> gated_residual_gradient(const DeviceGatedResidualGradient& residual, device::Stream& stream) = 0;
+  virtual Result<void> modulation(const DeviceModulation& modulation, device::Stream& stream) = 0;
+  virtual Result<void> modulation_gradient(const DeviceModulationGradient& modulation, device::Stream& stream) = 0;
+  virtual Result<void> attention(const DeviceAttention& attention, device::Stream& stream) = 0;
+  virtual Result<void> attention_gradient(const DeviceAttentionGradient& attention, device::Stream& stream) = 0;
   /// kernels/cuda/activation.h.
   virtual Result<void> activation(ElementType type, Activation activation, std::int64_t count, const void* u, void* y,
                                   device::Stream& stream) = 0;
@@ -264,9 +264,9 @@ class DeviceKernels {
   virtual Result<void> rank_sum(float* out, const float* parts, std::int64_t ranks, std::int64_t count, bool add,
                                 device::Stream& stream) = 0;
 
-  virtual Result<void> squared_error(const SquaredError& error, float* row_sums, float* loss,
+  virtual Result<void> squared_error(const DeviceSquaredError& error, float* row_sums, float* loss,
                                      device::Stream& stream) = 0;
-  virtual Result<void> squared_error_gradient(const SquaredError& error, const float* dloss, void* dx,
+  virtual Result<void> squared_error_gradient(const DeviceSquaredError& error, const float* dloss, void* dx,
                                               device::Stream& stream) = 0;
   /// kernels/cuda/weighted_sum.h.
   virtual Result<void> weighted_sum(std::int64_t count, const float* x, const float* coefficients, float* sum,

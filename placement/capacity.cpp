@@ -90,7 +90,7 @@ std::vector<std::string> cpu_problems(const Plan& plan) {
   const auto loads = node_loads(plan);
   for (std::size_t n = 0; n < loads.size(); ++n) {
     const NodeSnapshot& node = plan.nodes[n];
-    if (node.devices.empty() || loads[n].cpus <= static_cast<double>(node.cpus)) continue;
+    if (node.devices.empty() || node.cpus < kSharedCores || loads[n].cpus <= static_cast<double>(node.cpus)) continue;
     std::int64_t feeders = 0;
     std::string role;
     for (const PlannedActor& a : plan.actors) {

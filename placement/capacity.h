@@ -34,10 +34,10 @@ std::optional<MemoryProblem> find_memory_problem(const Plan& plan);
 /// Bytes needed at the tightest place: per device if learners have devices, else on the fullest node.
 std::int64_t peak_need(const Plan& plan);
 
-/// Nodes with devices whose cores are exceeded, one sentence each.
+/// Nodes of kSharedCores and more with devices whose cores are exceeded, one sentence each.
 std::vector<std::string> cpu_problems(const Plan& plan);
 
-/// Nodes without devices whose cores are shared by more actors than there are, one sentence each; starts with "cpus: ".
+/// Nodes whose cores are shared by more actors than there are, one sentence each; starts with "cpus: ".
 std::vector<std::string> cpu_warnings(const Plan& plan);
 
 }  // namespace troupe::placement

@@ -189,10 +189,10 @@ void warn_of_unused_feeder(const JobConfig& job, Plan& plan) {
       job.data.features.encode, used, unused));
 }
 
-void add_warnings(const JobConfig& job, const Seats& seats, Plan& plan) {
+void add_warnings(const JobConfig& job, Plan& plan) {
   warn_of_unused_feeder(job, plan);
   for (std::string& warning : cpu_warnings(plan)) plan.warnings.push_back(std::move(warning));
-  if (on_devices(seats)) {
+  if (plan.collective == "nccl") {
     plan.warnings.emplace_back("nccl: this build has no NCCL backend; the plan can be printed and not run");
   }
 }
@@ -216,7 +216,9 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.batch = plan_batch(given, ranks, reasons);
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
 
-  plan.collective = on_devices(seats) ? "nccl" : isolation_of(given, "learner") == "thread" ? "thread" : "gloo";
+  plan.collective = on_devices(seats) && ranks > 1               ? "nccl"
+                    : isolation_of(given, "learner") == "thread" ? "thread"
+                                                                 : "gloo";
   if (multiplies_bf16(given) && !on_devices(seats)) plan.products = product_form(given, cluster.products);
   for (const UnitCost& unit : cost.units) {
     plan.parameters += unit.params;
@@ -243,7 +245,7 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   check_capacity(job, cost, plan, reasons);
   if (auto problem = find_replay_log_problem(job, cost.sample_bytes)) reasons.push_back(std::move(*problem));
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
-  add_warnings(job, seats, plan);
+  add_warnings(job, plan);
   return plan;
 }
 

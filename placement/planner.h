@@ -19,8 +19,9 @@ struct Infeasible {
 ///
 /// Uses the first `cluster.num_nodes` nodes. Roles without an entry in `cluster.component_placement` are placed by
 /// default (seats.h). A rank on a device gets 6 % on top of what the engine holds; a node gives 95 % of its memory.
-/// Cores of a node without devices may be oversubscribed, with a warning; memory never. Learners on devices get the
-/// collective "nccl"; on cores "gloo", or "thread" when `cluster.isolation.learner` is thread.
+/// Cores of a node without devices, or of few cores, may be oversubscribed, with a warning; memory never. Several
+/// learners on devices get the collective "nccl"; one, and those on cores, "gloo", or "thread" when
+/// `cluster.isolation.learner` is thread.
 /// Errors: Infeasible with every reason found, not only the first.
 std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const JobConfig& job, const ModelCost& cost);
 

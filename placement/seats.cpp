@@ -28,9 +28,6 @@ PerRank per_rank_of(const std::string& role) {
   return {1, 1};
 }
 
-// Nodes with less cores have none to set aside for feeders.
-constexpr std::int64_t kSharedCores = 8;
-
 std::int64_t half_of_cores(const NodeSnapshot& node, std::int64_t ranks) {
   return std::max<std::int64_t>(1, node.cpus / 2 / ranks);
 }
@@ -103,9 +100,11 @@ std::vector<Seat> manual_seats(const ClusterSnapshot& cluster, const JobConfig& 
   return seats;
 }
 
-std::vector<Seat> default_learners(const ClusterSnapshot& cluster) {
+std::vector<Seat> default_learners(const ClusterSnapshot& cluster, const JobConfig& job) {
   std::vector<Seat> seats;
-  for (std::size_t n = 0; n < cluster.nodes.size(); ++n) {
+  // small networks learn on cores
+  const std::size_t nodes = trains_dreamzero(job) ? cluster.nodes.size() : 0;
+  for (std::size_t n = 0; n < nodes; ++n) {
     for (std::size_t d = 0; d < cluster.nodes[n].devices.size(); ++d) {
       seats.push_back({static_cast<std::int64_t>(n), {static_cast<std::int64_t>(d)}});
     }
@@ -204,7 +203,7 @@ Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::v
   Seats seats;
   for (const auto& [role, rule] : split_keys(job, reasons))
     seats[role] = manual_seats(cluster, job, role, rule, reasons);
-  if (seats.count("learner") == 0) seats["learner"] = default_learners(cluster);
+  if (seats.count("learner") == 0) seats["learner"] = default_learners(cluster, job);
   if (seats.count("checkpointer") == 0) seats["checkpointer"] = {Seat{}};
   if (has_evaluator(job) && seats.count("evaluator") == 0) seats["evaluator"] = {Seat{}};
   if (!reasons.empty()) return seats;

@@ -22,9 +22,13 @@ using Seats = std::map<std::string, std::vector<Seat>>;
 /// The roles of a job, in the order of the plan: learner, elastic_roles(job), evaluator, checkpointer.
 std::vector<std::string> planned_roles(const JobConfig& job);
 
-/// Resolves `cluster.component_placement` and fills in roles it leaves out: learners on every device, or one per node
-/// where no node has any; elastic pools beside the learners; one evaluator and one checkpointer on node 0. Every
-/// failure appends one sentence to `reasons`; the result is complete only when none was added.
+/// Nodes with less cores have none to set aside for feeders: actors share them.
+inline constexpr std::int64_t kSharedCores = 8;
+
+/// Resolves `cluster.component_placement` and fills in roles it leaves out: learners of DreamZero on every device, or
+/// one per node where no node has any, and those of small networks on cores; elastic pools beside the learners; one
+/// evaluator and one checkpointer on node 0. Every failure appends one sentence to `reasons`; the result is complete
+/// only when none was added.
 Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::vector<std::string>& reasons);
 
 /// Threads that one learner rank computes on: cluster.threads.learner where it is set. Else 2 beside a device (1 on

@@ -94,7 +94,7 @@ class Target:
 class CMakeTree:
     """The targets of a tree, read from its CMakeLists.txt files with both branches of every if(). Knows set,
     list(APPEND|PREPEND), foreach, add_subdirectory, add_library, add_executable, target_link_libraries, target_sources,
-    add_custom_command, and the troupe_* functions of cmake/TroupeTargets.cmake."""
+    add_custom_command, the troupe_* functions of cmake/TroupeTargets.cmake and troupe_device_module of kernels/."""
 
     def __init__(self, root):
         self.root = root
@@ -169,6 +169,8 @@ class CMakeTree:
             kinds = ("STATIC", "SHARED", "OBJECT", "INTERFACE", "MODULE")
             sources = [a for a in args[1:] if a not in kinds]
             self._target(args[0], folder, name == "add_executable", page, line, sources, [])
+        elif name == "troupe_device_module":
+            self._target(args[0], folder, False, page, line, [], args[1:])
         elif name in ("target_link_libraries", "target_sources"):
             target = self.targets.get(self.aliases.get(args[0], args[0]))
             values = [a for a in args[1:] if a not in _KEYWORDS]

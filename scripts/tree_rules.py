@@ -12,9 +12,9 @@ FOLDER_EDGES = {
     "env": "base configs image",
     "data": "base configs image kernels",
     "model": "base configs device image kernels comm",
-    "workers": "base configs image kernels comm env data model placement",
+    "workers": "base configs device image kernels comm env data model placement",
     "actors": "base configs image kernels comm env data model placement workers",
-    "app": "base configs image kernels comm env data model placement workers actors",
+    "app": "base configs device image kernels comm env data model placement workers actors",
 }
 
 # What each folder may include of its own top-level folder. Without cycles, and without entries that no include uses.
@@ -136,8 +136,8 @@ PROGRAM_FOLDERS = "app examples"
 
 # Sources of the product, or folders of them, that no program links, and why.
 UNLINKED_SOURCES = {
-    "device/cuda/": "tests/device/cuda runs it on the stand-in of the CUDA runtime; jobs on GPUs will link it",
-    "kernels/cuda/": "tests/kernels/cuda runs them on the stand-ins; jobs on GPUs will link them",
+    "device/cuda/": "in the module that programs open for their devices (kernels/device_module.h)",
+    "kernels/cuda/": "in the module that programs open for their devices (kernels/device_module.h)",
     "kernels/image_chain.cu": "built after scripts/setup --cuda; jobs on GPUs will link it, tests/kernels runs it on one",
     "tests/device/ptx/kernels/planted.cu": "nvcc translates it for the interpreter's tests",
     "tests/device/ptx/kernels/refused.cu": "nvcc translates it for the interpreter's tests",

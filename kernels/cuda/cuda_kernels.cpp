@@ -95,14 +95,14 @@ class CudaKernels final : public DeviceKernels {
                     }));
   }
 
-  Result<void> modulated_norm(const ModulatedNorm& n, Stream& stream) override {
+  Result<void> modulated_norm(const DeviceModulatedNorm& n, Stream& stream) override {
     return launched("modulated_norm", with_type(n.type, [&]<class T>(T) {
                       return launch_modulated_norm_forward<T>(n.runs, n.channels, in<T>(n.x), table<T>(n.factor),
                                                               table<T>(n.shift), n.eps, out<T>(n.y), n.stats,
                                                               handle(stream));
                     }));
   }
-  Result<void> modulated_norm_gradient(const ModulatedNormGradient& n, Stream& stream) override {
+  Result<void> modulated_norm_gradient(const DeviceModulatedNormGradient& n, Stream& stream) override {
     TROUPE_ASSIGN(auto* scratch, scratch_of(stream, modulated_norm_backward_scratch_bytes(n.runs.count, n.channels)));
     return launched("modulated_norm_gradient", with_type(n.type, [&]<class T>(T) {
                       return launch_modulated_norm_backward<T>(n.runs, n.channels, in<T>(n.dy), in<T>(n.x),
@@ -111,14 +111,14 @@ class CudaKernels final : public DeviceKernels {
                     }));
   }
 
-  Result<void> rms_norm(const RmsNorm& n, Stream& stream) override {
+  Result<void> rms_norm(const DeviceRmsNorm& n, Stream& stream) override {
     return launched("rms_norm", with_type(n.type, [&]<class T>(T) {
                       return launch_rms_norm_forward<T>(n.rows, n.channels, in<T>(n.x), n.x_stride, in<T>(n.gain),
                                                         n.eps, rotation<T>(n.rotation), out<T>(n.y), n.rstd,
                                                         handle(stream));
                     }));
   }
-  Result<void> rms_norm_gradient(const RmsNormGradient& n, Stream& stream) override {
+  Result<void> rms_norm_gradient(const DeviceRmsNormGradient& n, Stream& stream) override {
     TROUPE_ASSIGN(auto* scratch, scratch_of(stream, rms_norm_backward_scratch_bytes(n.rows, n.channels)));
     return launched("rms_norm_gradient", with_type(n.type, [&]<class T>(T) {
                       return launch_rms_norm_backward<T>(n.rows, n.channels, in<T>(n.dy), in<T>(n.x), n.x_stride,
@@ -127,13 +127,13 @@ class CudaKernels final : public DeviceKernels {
                     }));
   }
 
-  Result<void> gated_residual(const GatedResidual& r, Stream& stream) override {
+  Result<void> gated_residual(const DeviceGatedResidual& r, Stream& stream) override {
     return launched("gated_residual", with_type(r.type, [&]<class T>(T) {
                       return launch_gated_residual_forward<T>(r.runs, r.channels, in<T>(r.x), in<T>(r.y),
                                                               table<T>(r.gate), out<T>(r.out), handle(stream));
                     }));
   }
-  Result<void> gated_residual_gradient(const GatedResidualGradient& r, Stream& stream) override {
+  Result<void> gated_residual_gradient(const DeviceGatedResidualGradient& r, Stream& stream) override {
     TROUPE_ASSIGN(auto* scratch, scratch_of(stream, gated_residual_backward_scratch_bytes(r.runs.count, r.channels)));
     return launched("gated_residual_gradient", with_type(r.type, [&]<class T>(T) {
                       return launch_gated_residual_backward<T>(r.runs, r.channels, in<T>(r.dout), in<T>(r.y),
@@ -142,26 +142,26 @@ class CudaKernels final : public DeviceKernels {
                     }));
   }
 
-  Result<void> modulation(const Modulation& m, Stream& stream) override {
+  Result<void> modulation(const DeviceModulation& m, Stream& stream) override {
     return launched("modulation", with_type(m.type, [&]<class T>(T) {
                       return launch_modulation_forward<T>(m.table_rows, m.channels, in<T>(m.base), in<T>(m.rows),
                                                           m.row_stride, m.plus_one, out<T>(m.out), handle(stream));
                     }));
   }
-  Result<void> modulation_gradient(const ModulationGradient& m, Stream& stream) override {
+  Result<void> modulation_gradient(const DeviceModulationGradient& m, Stream& stream) override {
     TROUPE_ASSIGN(auto* scratch, scratch_of(stream, modulation_backward_scratch_bytes(m.table_rows, m.channels)));
     return launched("modulation_gradient",
                     launch_modulation_backward(m.table_rows, m.channels, m.d_table, m.d_base, m.d_rows, m.d_rows_stride,
                                                scratch, handle(stream)));
   }
 
-  Result<void> attention(const Attention& a, Stream& stream) override {
+  Result<void> attention(const DeviceAttention& a, Stream& stream) override {
     return launched("attention", with_type(a.type, [&]<class T>(T) {
                       return launch_attention_forward<T>(a.plan, a.sizes, rows<const T>(a.q), rows<const T>(a.k),
                                                          rows<const T>(a.v), rows<T>(a.out), a.lse, handle(stream));
                     }));
   }
-  Result<void> attention_gradient(const AttentionGradient& a, Stream& stream) override {
+  Result<void> attention_gradient(const DeviceAttentionGradient& a, Stream& stream) override {
     TROUPE_ASSIGN(auto* scratch, scratch_of(stream, attention_backward_scratch_bytes(a.sizes)));
     return launched("attention_gradient", with_type(a.type, [&]<class T>(T) {
                       return launch_attention_backward<T>(a.plan, a.sizes, rows<const T>(a.dout), rows<const T>(a.q),
@@ -235,13 +235,14 @@ class CudaKernels final : public DeviceKernels {
     return launched("rank_sum", launch_rank_sum(sum, parts, ranks, count, add, handle(stream)));
   }
 
-  Result<void> squared_error(const SquaredError& e, float* row_sums, float* loss, Stream& stream) override {
+  Result<void> squared_error(const DeviceSquaredError& e, float* row_sums, float* loss, Stream& stream) override {
     return launched("squared_error", with_type(e.type, [&]<class T>(T) {
                       return launch_squared_error_forward<T>(e.rows, e.channels, in<T>(e.x), e.target, e.coefficients,
                                                              e.of_elements, row_sums, loss, handle(stream));
                     }));
   }
-  Result<void> squared_error_gradient(const SquaredError& e, const float* dloss, void* dx, Stream& stream) override {
+  Result<void> squared_error_gradient(const DeviceSquaredError& e, const float* dloss, void* dx,
+                                      Stream& stream) override {
     return launched("squared_error_gradient", with_type(e.type, [&]<class T>(T) {
                       return launch_squared_error_backward<T>(e.rows, e.channels, in<T>(e.x), e.target, e.coefficients,
                                                               e.of_elements, dloss, out<T>(dx), handle(stream));

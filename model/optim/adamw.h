@@ -23,8 +23,9 @@ kernels::AdamWUpdate adamw_update(double lr, std::int64_t update, const AdamWOpt
 ///     g = grad * grad_scale;  p = p * (1 - lr * decay);  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
 ///     p = p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
 ///
-/// Shapes: param, m, v, grad of one length, all f32. `update` is adamw_update's; `grad_scale` is the clip factor. A zero
-/// element with zero gradient stays zero. Source: arXiv:1711.05101 algorithm 2; the order (decay first) of LibTorch's fused AdamW.
+/// Shapes: param, m, v, grad of one length, all f32. `update` is adamw_update's; `grad_scale` is the clip factor. A
+/// zero element with zero gradient stays zero. Source: arXiv:1711.05101 algorithm 2; the order (decay first) of
+/// LibTorch's fused AdamW.
 void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, std::span<const float> grad,
                 float grad_scale, const kernels::AdamWUpdate& update);
 /// The same with moments kept in bf16: widened, updated and used in f32, and rounded to nearest even when they are

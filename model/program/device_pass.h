@@ -9,15 +9,10 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "kernels/device_kernels.h"
+#include "model/program/device_compute.h"
 #include "model/program/graph.h"
 
 namespace troupe::model {
-
-/// What computes a program on a device, and in which order.
-struct DeviceCompute {
-  kernels::DeviceKernels& kernels;
-  device::Stream& stream;
-};
 
 // What the operations that are launched there share: arguments of kernels from tensors of a device
 // (kernels/device_tensor.h).

@@ -19,7 +19,7 @@ struct SquaredErrorValues {
   bool of_elements;
 };
 
-kernels::SquaredError device_error(ValueTensors values, const SquaredErrorValues& v) {
+kernels::DeviceSquaredError device_error(ValueTensors values, const SquaredErrorValues& v) {
   const auto& x = tensor_of(values, v.x);
   return {element_type(x),
           x.numel() / x.size(-1),

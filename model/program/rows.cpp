@@ -140,7 +140,7 @@ class ModulationGradientOperation final : public Operation {
   Result<void> launch(ValueTensors values, const DeviceCompute& on) const override {
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       const auto column = static_cast<std::int64_t>(i);
-      kernels::ModulationGradient gradient;
+      kernels::DeviceModulationGradient gradient;
       if (tables_[i] != kNoValue) {
         const auto& table = tensor_of(values, tables_[i]);
         gradient.d_table = floats_of(table);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "device/host_device.h"
 #include "kernels/device_tensor.h"
+#include "model/program/device_pass.h"
 
 namespace troupe::model {
 

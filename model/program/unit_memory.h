@@ -15,7 +15,7 @@
 
 #include "base/result.h"
 #include "device/device.h"
-#include "model/program/device_pass.h"
+#include "model/program/device_compute.h"
 #include "model/program/host_transfers.h"
 #include "model/program/pass.h"
 

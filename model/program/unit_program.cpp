@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "model/program/device_pass.h"
 #include "model/program/gradient.h"
 #include "model/program/memory_plan.h"
 #include "model/program/recompute.h"

@@ -42,7 +42,8 @@ struct UnitGradients {
 /// Replayed for every unit of that shape, in every step. Immutable; any number of threads, each with a memory of its
 /// own.
 /// Runs where the memory's programs run. On a device operations are enqueued, what is bound are its tensors
-/// (kernels/device_tensor.h), and inputs, conditioning, data and gradients of results that the host has are copied there.
+/// (kernels/device_tensor.h), and inputs, conditioning, data and gradients of results that the host has are copied
+/// there.
 /// Errors: c10::Error on a tensor that is missing or does not have the recorded shape and dtype, and with the sentence
 /// of a kernel that was not launched.
 class UnitProgram {

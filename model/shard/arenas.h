@@ -20,7 +20,8 @@ namespace troupe::model {
 /// there.
 class Arenas {
  public:
-  /// `device` outlives them. `folder`: of what is offloaded (device::Device::allocate_behind). Errors: those of that call.
+  /// `device` outlives them. `folder`: of what is offloaded (device::Device::allocate_behind). Errors: those of that
+  /// call.
   static Result<Arenas> make(const ArenaPlan& plan, device::Device& device, const std::string& folder);
 
   std::span<std::byte> bytes(const ArenaRange& range) const;

@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "kernels/device_kernels.h"
 #include "model/shard/shard_kernels.h"
 
 namespace troupe::model {

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "device/device.h"
-#include "kernels/device_kernels.h"
+#include "kernels/device_names.h"
 #include "model/optim/adamw.h"
 
 namespace troupe::model {

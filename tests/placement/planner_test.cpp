@@ -8,6 +8,7 @@
 namespace troupe::placement {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -392,6 +393,12 @@ TEST_F(PlannerInfeasibleTest, CoresOfADeviceNode) {
   job.cluster.component_placement["decoder"] = {.node_group = "node", .placement = "0:0-29"};
   EXPECT_THAT(reason(cluster, job),
               HasSubstr("has 32 cpus; its actors need 48. Nearest: 14 decoders on this node instead of 30"));
+}
+TEST_F(PlannerInfeasibleTest, FewCoresOfADeviceNodeAreShared) {
+  ClusterSnapshot cluster = cluster_of("8xH200");
+  cluster.nodes[0].cpus = 7;
+  const auto plan = std::get<Plan>(make_plan(cluster, job, testing::tiny_cost()));
+  EXPECT_THAT(plan.warnings, Contains(HasSubstr("has 7 cpus and its actors would use")));
 }
 TEST_F(PlannerInfeasibleTest, AllReasonsAreListed) {
   job.training.global_batch_size = 7;

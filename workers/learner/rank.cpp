@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/trace.h"
+#include "kernels/device_module.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/learner/base_writer.h"
@@ -33,7 +34,9 @@ LearnerRank::LearnerRank(Setup setup, Trainer& trainer, Join join, Report report
       trainer_(trainer),
       join_(std::move(join)),
       report_(std::move(report)),
-      engine_(trainer.network(), trainer.engine_options()) {
+      engine_(trainer.network(), trainer.engine_options(),
+              setup_.device ? *setup_.device->device : device::host_device(),
+              setup_.device ? setup_.device->kernels.get() : nullptr) {
   thread_ = std::thread([this] { run(); });
 }
 

@@ -12,6 +12,7 @@
 #include "comm/collective/collective.h"
 #include "comm/control/messages.h"
 #include "configs/job_config.h"
+#include "kernels/device_names.h"
 #include "model/shard/engine.h"
 
 namespace troupe::workers {
@@ -56,6 +57,8 @@ struct LearnerSetup {
   std::string runtime_dir;
   /// That the rank computes on; results do not depend on it.
   int threads = 1;
+  /// What the engine computes on; null: those threads.
+  std::shared_ptr<kernels::ComputeDevice> device = {};
 };
 
 /// What a trainer works with between begin() and the end of its group.

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
 #include "base/check.h"
@@ -58,7 +59,9 @@ void Runtime::reset(const Options& options) {
 
 void Runtime::find(std::string sentence) {
   auto& findings = report_.findings;
-  if (std::find(findings.begin(), findings.end(), sentence) == findings.end()) findings.push_back(std::move(sentence));
+  if (std::find(findings.begin(), findings.end(), sentence) != findings.end()) return;
+  if (!options_.findings_file.empty()) std::ofstream(options_.findings_file, std::ios::app) << sentence << std::endl;
+  findings.push_back(std::move(sentence));
 }
 
 std::size_t Runtime::add_binary(const void* wrapper) {

@@ -19,6 +19,8 @@ struct Options {
   int devices = 1;
   /// Of each device.
   std::uint64_t memory_bytes = std::uint64_t{8} << 30;
+  /// Findings are also appended to this file, a line each, as they are found: for programs that are killed.
+  std::string findings_file = {};
   /// A fault to plant in a kernel.
   std::optional<MutantChoice> mutant = std::nullopt;
 };

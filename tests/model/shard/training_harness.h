@@ -38,11 +38,11 @@ using JoinRank = std::function<std::unique_ptr<Collective>(int rank)>;
 struct RankDevice {
   RankDevice() = default;
   template <class D>
-  RankDevice(std::unique_ptr<D> own, std::unique_ptr<kernels::DeviceKernels> with_kernels = nullptr)
+  RankDevice(std::unique_ptr<D> own, std::shared_ptr<kernels::DeviceKernels> with_kernels = nullptr)
       : device(std::move(own)), device_kernels(std::move(with_kernels)) {}
 
   std::unique_ptr<device::Device> device;
-  std::unique_ptr<kernels::DeviceKernels> device_kernels;
+  std::shared_ptr<kernels::DeviceKernels> device_kernels;
 };
 /// Makes rank r's, on its thread; null: the host's.
 using MakeDevice = std::function<RankDevice(int rank)>;

@@ -86,7 +86,7 @@ TEST_P(PlanMemoryTest, ThePrintedStepLiesInTheEnginesArenas) {
   plan.batch = {.global = 4 * world_, .micro = 2, .data_ranks = world_, .accumulation = 2};
   const PlannedStep step = planned_step(job_, cost_of(job_), plan).value();
   const ArenaPlan engine(
-      EngineMemory(make_network(job_), job_engine_options(job_, folder_.path()), device::host_device())
+      EngineMemory(make_network(job_), job_engine_options(job_, folder_.path()), device::host_device(), nullptr)
           .shape_for(world_));
   for (int arena = 0; arena <= static_cast<int>(ArenaKind::replicated_gradients); ++arena) {
     EXPECT_EQ(step.plan->bytes(static_cast<ArenaKind>(arena)), engine.bytes(static_cast<ArenaKind>(arena)))

@@ -1,0 +1,27 @@
+// The stand-ins in a program that opens them as its module: what environment variables say holds from the start.
+//   TROUPE_STANDIN_DEVICES   a word for each device, with commas between (tests/device/nvml knows what they mean)
+//   TROUPE_STANDIN_SEED      draws the order of the devices' work
+//   TROUPE_STANDIN_FINDINGS  the file that findings are appended to
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "tests/device/standin/standin.h"
+
+namespace troupe::device::standin {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+[[gnu::constructor]] void take_options() {
+  const std::string devices = variable("TROUPE_STANDIN_DEVICES"), seed = variable("TROUPE_STANDIN_SEED");
+  reset({.seed = seed.empty() ? 0 : std::stoull(seed),
+         .devices = 1 + static_cast<int>(std::count(devices.begin(), devices.end(), ',')),
+         .findings_file = variable("TROUPE_STANDIN_FINDINGS")});
+}
+
+}  // namespace
+}  // namespace troupe::device::standin
