@@ -31,6 +31,7 @@ SHORTER = {
     "docs/evaluation.md": "training.steps=2 eval.every=2 eval.max_samples=2",
     "docs/fault-points.md": "training.steps=4 eval.every=4 eval.max_samples=2",
     "docs/features.md": "training.steps=4 eval.every=4 eval.max_samples=2",
+    "docs/gpu.md": "training.steps=2 eval.max_samples=2",
     "docs/rl.md": "training.steps=1 eval.every=1 eval.episodes=2",
     "docs/serve.md": "training.steps=2 eval.episodes=2",
     "docs/sweeps.md": "training.steps=2 eval.episodes=2",
