@@ -48,6 +48,17 @@ TEST_F(DeviceRunTest, GoesOnFromACheckpointOfCores) {
   EXPECT_EQ(findings(), "");
 }
 
+TEST_F(DeviceRunTest, AKilledLearnerIsStartedAgainWithTheSameWeights) {
+  const Words words = job() + on_devices("0") + Words{"checkpoint.interval=2", "cluster.restart.backoff_initial_s=0.1"};
+  expect_end(run_small(words + Words{"job.run_root=undisturbed"}, machine("H200")), 0);
+  auto struck = machine("H200");
+  struck["TROUPE_FAULT"] = "learner.step@learner/0#0 step 3:kill";
+  expect_end(run_small(words, struck), 0, {"restarts 1"});
+  expect_verified(16);
+  EXPECT_TRUE(exported() == exported("undisturbed"));
+  EXPECT_EQ(findings(), "");
+}
+
 TEST_F(DeviceRunTest, SaysWhatADeviceCannotDo) {
   expect_end(run_small(job() + on_devices("0-1"), machine("H200,H200")), 3, {},
              {"2 learners are planned on devices, and on devices ranks of this build do not exchange"});
