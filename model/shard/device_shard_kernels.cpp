@@ -31,6 +31,10 @@ class DeviceShardKernels final : public ShardKernels {
     if (!bytes.empty()) stream.clear(bytes.data(), static_cast<std::int64_t>(bytes.size()));
     return {};
   }
+  Result<void> round(std::span<simd::Bf16> to, std::span<const float> from, device::Stream& stream) override {
+    return kernels_.convert(kernels::ElementType::bf16, static_cast<std::int64_t>(from.size()), from.data(), to.data(),
+                            stream);
+  }
   Result<void> add_parts(std::span<float> sum, std::span<const float> parts, std::int64_t ranks, bool add,
                          device::Stream& stream) override {
     if (sum.empty()) return {};

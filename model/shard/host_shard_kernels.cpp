@@ -1,6 +1,9 @@
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "kernels/product.h"
 #include "kernels/rank_sum.h"
 #include "model/shard/shard_kernels.h"
 
@@ -24,6 +27,14 @@ class HostShardKernels final : public ShardKernels {
     std::fill(values.begin(), values.end(), 0.0f);
     return {};
   }
+  Result<void> round(std::span<simd::Bf16> to, std::span<const float> from, device::Stream&) override {
+    const auto tensor = [](const void* data, std::size_t count, at::ScalarType dtype) {
+      // from_blob takes a pointer to what it may not change
+      return at::from_blob(const_cast<void*>(data), {static_cast<std::int64_t>(count)}, dtype);
+    };
+    convert_out(tensor(to.data(), to.size(), at::kBFloat16), tensor(from.data(), from.size(), at::kFloat));
+    return {};
+  }
   Result<void> add_parts(std::span<float> sum, std::span<const float> parts, std::int64_t ranks, bool add,
                          device::Stream&) override {
     sum_in_rank_order(sum.data(), parts.data(), ranks, static_cast<std::int64_t>(sum.size()), add);
@@ -36,7 +47,8 @@ class HostShardKernels final : public ShardKernels {
   Result<std::vector<double>> take_squares(device::Stream&) override {
     return std::exchange(squares_, std::vector<double>(squares_.size()));
   }
-  Result<void> adamw(const AdamWShard& s, const std::vector<AdamWInterval>& intervals, device::Stream&) override {
+  Result<void> adamw(const AdamWShard& s, const std::vector<AdamWInterval>& intervals,
+                     device::Stream& stream) override {
     for (const auto& interval : intervals) {
       const auto part = [&](auto values) { return values.subspan(interval.begin, interval.end - interval.begin); };
       const auto update = [&]<class Moment>(Moment) {
@@ -45,7 +57,7 @@ class HostShardKernels final : public ShardKernels {
       };
       s.has_bf16_moments ? update(simd::Bf16{}) : update(float{});
     }
-    return {};
+    return s.published.empty() ? Result<void>() : round(s.published, s.param, stream);
   }
 
  private:

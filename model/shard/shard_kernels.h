@@ -41,6 +41,8 @@ class ShardKernels {
   /// Between any two places, the host's among them.
   virtual Result<void> copy(std::span<std::byte> to, std::span<const std::byte> from, device::Stream& stream) = 0;
   virtual Result<void> clear(std::span<float> values, device::Stream& stream) = 0;
+  /// Rounds to nearest even; of one length.
+  virtual Result<void> round(std::span<simd::Bf16> to, std::span<const float> from, device::Stream& stream) = 0;
   /// kernels/rank_sum.h: `parts` is `ranks` times as long as `sum`.
   virtual Result<void> add_parts(std::span<float> sum, std::span<const float> parts, std::int64_t ranks, bool add,
                                  device::Stream& stream) = 0;
@@ -48,6 +50,7 @@ class ShardKernels {
   virtual Result<void> square(std::size_t unit, std::span<const float> gradient, device::Stream& stream) = 0;
   /// Of each unit since the last call. Waits for the stream.
   virtual Result<std::vector<double>> take_squares(device::Stream& stream) = 0;
+  /// Updates, and rounds what was updated to what is published.
   virtual Result<void> adamw(const AdamWShard& shard, const std::vector<AdamWInterval>& intervals,
                              device::Stream& stream) = 0;
 };

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "base/check.h"
-#include "kernels/product.h"
 
 namespace troupe::model {
 
@@ -45,14 +44,12 @@ void ShardStore::write(StateKind kind, std::size_t unit, std::span<const float> 
   TROUPE_CHECK(static_cast<std::int64_t>(values.size()) == elements(unit), "a shard is written whole");
   // from_blob takes a pointer to what it may not change
   const auto source = at::from_blob(const_cast<float*>(values.data()), {elements(unit)}, at::kFloat);
-  const auto put = [&](std::span<std::byte> to, at::ScalarType dtype) {
-    const auto rounded = source.to(dtype);
-    const std::span from(static_cast<const std::byte*>(rounded.const_data_ptr()), rounded.nbytes());
-    kernels.copy(to, from, stream).value();  // a copy cannot fail
-  };
-  put(arenas_.bytes(plan_.state(kind, static_cast<int>(unit))), dtype_of(kind, unit));
-  if (kind == StateKind::master && !bf16_copy(unit).empty())
-    put(std::as_writable_bytes(bf16_copy(unit)), at::kBFloat16);
+  const auto rounded = source.to(dtype_of(kind, unit));
+  const std::span from(static_cast<const std::byte*>(rounded.const_data_ptr()), rounded.nbytes());
+  // nothing of it can fail
+  kernels.copy(arenas_.bytes(plan_.state(kind, static_cast<int>(unit))), from, stream).value();
+  if (kind == StateKind::master && keep(unit) != UnitKeep::frozen)
+    refresh(unit, state(kind, unit), kernels, stream).value();
 }
 
 void ShardStore::read(StateKind kind, std::size_t unit, std::span<float> out, ShardKernels& kernels,
@@ -64,9 +61,10 @@ void ShardStore::read(StateKind kind, std::size_t unit, std::span<float> out, Sh
   at::from_blob(out.data(), {elements(unit)}, at::kFloat).copy_(values);
 }
 
-void ShardStore::refresh(std::size_t unit, std::span<float> master) {
-  if (param_dtype_ == at::kFloat) return;
-  convert_out(sources_[unit], at::from_blob(master.data(), {elements(unit)}, at::kFloat));
+Result<void> ShardStore::refresh(std::size_t unit, std::span<const float> master, ShardKernels& kernels,
+                                 device::Stream& stream) const {
+  const auto copy = bf16_copy(unit);
+  return copy.empty() ? Result<void>() : kernels.round(copy, master, stream);
 }
 
 }  // namespace troupe::model

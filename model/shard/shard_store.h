@@ -50,8 +50,9 @@ class ShardStore {
   const at::Tensor& gather_source(std::size_t unit) const { return sources_[unit]; }
   /// Where the bf16 copy of a unit's master lies; empty in f32.
   std::span<simd::Bf16> bf16_copy(std::size_t unit) const;
-  /// Rewrites it, on cores; nothing to do in f32.
-  void refresh(std::size_t unit, std::span<float> master);
+  /// Rewrites it; nothing to do in f32. Errors: those of the kernels.
+  Result<void> refresh(std::size_t unit, std::span<const float> master, ShardKernels& kernels,
+                       device::Stream& stream) const;
 
  private:
   UnitKeep keep(std::size_t unit) const { return plan_.shape().units[unit].keep; }

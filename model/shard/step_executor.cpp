@@ -212,7 +212,7 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
     case OpKind::average: {
       const auto target = store.state(StateKind::master, index(op.unit));
       move_average(target, store.state(StateKind::master, *core_.source_of[index(op.unit)]), call.tau);
-      return store.refresh(index(op.unit), target), Result<void>();
+      return store.refresh(index(op.unit), target, *core_.kernels, stream_of(op.stream));
     }
     case OpKind::snapshot:
       return copy_out(op, call);
@@ -409,18 +409,17 @@ void StepExecutor::curvature(const Op& op, const StepCall& call) {
 }
 
 Result<void> StepExecutor::update(const Op& op, const StepCall& call) {
-  ShardStore& store = rank().store;
-  const auto gradient = store.accumulator(index(op.unit));
-  if (!op.adds) TROUPE_TRY(core_.kernels->clear(gradient, stream_of(op.stream)));
-  if (core_.options.sophia)
+  device::Stream& stream = stream_of(op.stream);
+  const auto gradient = rank().store.accumulator(index(op.unit)), master = working_state(StateKind::master, op);
+  if (!op.adds) TROUPE_TRY(core_.kernels->clear(gradient, stream));
+  if (core_.options.sophia) {
     sophia(op, call);
-  else
+    TROUPE_TRY(rank().store.refresh(index(op.unit), master, *core_.kernels, stream));
+  } else {
     TROUPE_TRY(adamw(op, call));
-  if (!device_.is_host()) return {};  // its kernel has written the copy, and it keeps no averages
-  const auto master = working_state(StateKind::master, op);
+  }
   if (const double decay = core_.options.ema_decay; decay > 0)
     move_average(working_state(StateKind::ema, op), master, 1.0 - decay);
-  store.refresh(index(op.unit), master);
   return {};
 }
 

@@ -90,7 +90,7 @@ class UnitTape {
   void backward_by_program(int unit, const ProgramRun& run, const ParamView& params, const ParamView& gradients);
   /// Losses of the predictions, and their gradients.
   void finish_by_program(const std::vector<at::Tensor>& predictions);
-  /// Where programs run on a device, a unit without one has nothing to run on.
+  /// Throws where programs run on a device, which runs nothing else.
   void check_host(int unit) const;
   std::vector<at::Tensor> prediction_gradients();
   std::vector<at::Tensor> run_forward(const ProgramRun& run, const ParamView& params, int place);
