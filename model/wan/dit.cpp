@@ -166,17 +166,15 @@ Carry DitNetwork::prologue(const ParamView& params, const Batch& batch) const {
   return carry;
 }
 
-std::shared_ptr<const BlockPlan> DitNetwork::plan_of_block(std::int64_t index, const Carry& carry,
-                                                           const Batch& batch) const {
+std::shared_ptr<const BlockPlan> DitNetwork::plan_of_block(std::int64_t index, const Carry& carry, const Batch& batch,
+                                                           at::Device device) const {
   const bool last = index + 1 == config_.dit.num_layers;
-  // a program carries its constants to the device
-  const auto device = kernels::is_on_device(carry.x) ? at::Device(at::kCPU) : carry.x.device();
   return plan(layout(batch), accumulate_type(carry.x.scalar_type()), device, last && options_.trim);
 }
 
 at::Tensor DitNetwork::block(std::int64_t index, const ParamView& params, const Carry& carry,
                              const Batch& batch) const {
-  const auto shape = plan_of_block(index, carry, batch);
+  const auto shape = plan_of_block(index, carry, batch, carry.x.device());
   return transformer_block(*shape, params, prefix_of(index), carry.x, carry.conditioning);
 }
 
@@ -196,7 +194,8 @@ BoundProgram DitNetwork::unit_program(std::size_t unit, const ParamView& params,
   bound.program = programs_->find(key, own, level, [&] {
     if (unit == 0) return record_prologue(config_.dit, layout, params, bound.data);
     if (!is_block) return record_head(config_.dit, layout, params, carry);
-    return record_block(*plan_of_block(index, carry, batch), params, bound.prefix, carry);
+    // constants of a program lie on the host; a device that runs it has copies
+    return record_block(*plan_of_block(index, carry, batch, at::kCPU), params, bound.prefix, carry);
   });
   return bound;
 }

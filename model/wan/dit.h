@@ -87,7 +87,8 @@ class DitNetwork final : public Network {
  private:
   std::shared_ptr<const BlockPlan> plan(const SequenceLayout& layout, at::ScalarType dtype, at::Device device,
                                         bool outputs_only) const;
-  std::shared_ptr<const BlockPlan> plan_of_block(std::int64_t index, const Carry& carry, const Batch& batch) const;
+  std::shared_ptr<const BlockPlan> plan_of_block(std::int64_t index, const Carry& carry, const Batch& batch,
+                                                 at::Device device) const;
   Batch data_for_prologue(const ParamView& params, const Batch& batch) const;
   void add_losses(Outputs& outputs, const Batch& batch) const;
 
