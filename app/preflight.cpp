@@ -14,7 +14,6 @@
 #include "base/hugging_face.h"
 #include "data/language/tokenizer.h"
 #include "env/registry/registry.h"
-#include "kernels/device_module.h"
 #include "model/io/weight_source.h"
 #include "model/shard/network.h"
 #include "model/wan/weights/load_features.h"
@@ -22,6 +21,7 @@
 #include "workers/checkpoint/reader.h"
 #include "workers/controller/run_lock.h"
 #include "workers/inference/policy/find_checkpoint.h"
+#include "workers/learner/device_support.h"
 #include "workers/learner/engine_options.h"
 #include "workers/learner/initial_state.h"
 #include "workers/rollout/inline_simulators.h"
@@ -226,12 +226,8 @@ Preflight preflight(LoadedConfig& config, const EnvSpec& env, const ResumePoint&
 }
 
 void look_at_devices(const JobConfig& job, const Plan& plan, Preflight& found) {
-  const PlannedActor* first = find_actor(plan, "learner/0");
-  if (first == nullptr || first->devices.empty()) return;
-  if (const auto can = check_on_devices(job, plan.batch.data_ranks); !can)
+  if (const auto can = check_device_support(job, plan); !can)
     found.findings.push_back({.error = can.error(), .code = kInfeasible});
-  else if (const auto loaded = kernels::load_device_module(); !loaded)
-    found.findings.push_back({.error = loaded.error(), .code = kInfeasible});
 }
 
 int refuse(const Preflight& found, const LoadedConfig& config) {

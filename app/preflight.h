@@ -40,7 +40,7 @@ Result<void> no_live_run(const JobConfig& job);
 /// `env` is what the job's environment is, nothing where it has none.
 Preflight preflight(LoadedConfig& config, const EnvSpec& env, const ResumePoint& point, const Plan* plan);
 
-/// Adds what of a plan of this machine learners cannot do on its devices, the module for them included.
+/// Adds what stands in the way of learners on devices of this machine (workers/learner/device_support.h).
 void look_at_devices(const JobConfig& job, const Plan& plan, Preflight& found);
 
 /// Says all findings and notes on stderr, each at the place of its key. The exit code of the first that refuses, else

@@ -41,6 +41,7 @@
 #include "placement/roles.h"
 #include "workers/controller/resume.h"
 #include "workers/controller/run_lock.h"
+#include "workers/learner/device_support.h"
 #include "workers/node/inventory.h"
 #include "workers/node/runtime_directory.h"
 #include "workers/node/sandbox.h"
@@ -247,12 +248,7 @@ class RunSession {
                                     actor.name, actor.node)},
                   kInfeasible);
     }
-    if (plan_.collective == "nccl") {
-      return fail(Error{Errc::failed_precondition,
-                        "this build has no NCCL backend, so that one learner alone can be on a device; plan one, as "
-                        "cluster.component_placement.learner=0, or all on cores"},
-                  kInfeasible);
-    }
+    if (auto can = check_device_support(config_.job, plan_); !can) return fail(can.error(), kInfeasible);
     if (*before) {
       plan_.revision = (*before)->revision + 1;
       // another form would round otherwise: a job ends in the one that it began with

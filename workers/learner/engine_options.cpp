@@ -35,33 +35,6 @@ std::optional<SophiaOptions> sophia_options(const OptimizerConfig& optimizer) {
 
 }  // namespace
 
-Result<void> check_on_devices(const JobConfig& config, std::int64_t ranks) {
-  const auto refused = [](const std::string& why) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}; place learners on cores, as 'cluster.component_placement.learner={{node_group: node, "
-                             "placement: \"0\"}}', or change it",
-                             why)};
-  };
-  if (trains_agent(config))
-    return refused(fmt::format("job.kind {}: on a device learners of this build fine-tune DreamZero alone",
-                               enum_name(config.job.kind)));
-  if (ranks > 1)
-    return refused(
-        fmt::format("cluster.component_placement.learner: {} learners are planned on devices, and on devices "
-                    "ranks of this build do not exchange",
-                    ranks));
-  if (config.optimizer.name != "adamw")
-    return refused(fmt::format("optimizer.name {}: learners on devices update by adamw", config.optimizer.name));
-  if (config.ema.decay > 0) return refused("ema.decay: learners on devices keep no averages of the weights");
-  if (config.offload.activations) return refused("offload.activations: activations stay on a device");
-  const auto& dit = config.model.dit;
-  const auto head = dit.num_heads > 0 ? dit.dim / dit.num_heads : 0;
-  if (head != 16 && head != 32 && head != 64 && head != 128)
-    return refused(
-        fmt::format("model.dit.num_heads: heads of {} channels; attention on devices takes 16, 32, 64 and 128", head));
-  return {};
-}
-
 std::string offload_folder(const JobConfig& config, const std::string& run_dir) {
   if (!config.offload.states && !config.offload.activations) return "";
   return config.offload.folder.empty() ? run_dir + "/offload" : config.offload.folder;

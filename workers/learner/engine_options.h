@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 
-#include "base/result.h"
 #include "configs/job_config.h"
 #include "model/shard/engine.h"
 
@@ -15,11 +13,6 @@ namespace troupe::workers {
 /// one optimizer and clip norm for all unit groups. A trainer adds what its algorithm needs (rl_engine_options).
 /// `run_dir`: where offload lies unless offload.folder says otherwise.
 EngineOptions job_engine_options(const JobConfig& config, const std::string& run_dir);
-
-/// Whether the learners' `ranks` engines can compute on devices, which this build does for DreamZero's fine-tuning on
-/// one device, by AdamW without averages, with activations on the device. Errors: invalid_argument, with the key to
-/// change.
-Result<void> check_on_devices(const JobConfig& config, std::int64_t ranks);
 
 /// Where snapshots and what is offloaded lie; empty without offload.
 std::string offload_folder(const JobConfig& config, const std::string& run_dir);

@@ -1,0 +1,40 @@
+#include "workers/learner/device_support.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "kernels/device_module.h"
+
+namespace troupe::workers {
+
+Result<void> check_device_support(const JobConfig& config, const Plan& plan) {
+  const PlannedActor* first = find_actor(plan, "learner/0");
+  if (first == nullptr || first->devices.empty()) return {};
+  const auto refused = [](const std::string& why) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("{}; place learners on cores, as 'cluster.component_placement.learner={{node_group: node, "
+                             "placement: \"0\"}}', or change it",
+                             why)};
+  };
+  if (trains_agent(config))
+    return refused(fmt::format("job.kind {}: on a device learners of this build fine-tune DreamZero alone",
+                               enum_name(config.job.kind)));
+  if (plan.batch.data_ranks > 1)
+    return refused(
+        fmt::format("cluster.component_placement.learner: {} learners are planned on devices, and on devices "
+                    "ranks of this build do not exchange",
+                    plan.batch.data_ranks));
+  if (config.optimizer.name != "adamw")
+    return refused(fmt::format("optimizer.name {}: learners on devices update by adamw", config.optimizer.name));
+  if (config.ema.decay > 0) return refused("ema.decay: learners on devices keep no averages of the weights");
+  if (config.offload.activations) return refused("offload.activations: activations stay on a device");
+  const auto& dit = config.model.dit;
+  const auto head = dit.num_heads > 0 ? dit.dim / dit.num_heads : 0;
+  if (head != 16 && head != 32 && head != 64 && head != 128)
+    return refused(
+        fmt::format("model.dit.num_heads: heads of {} channels; attention on devices takes 16, 32, 64 and 128", head));
+  return kernels::load_device_module();
+}
+
+}  // namespace troupe::workers
