@@ -19,12 +19,12 @@ function(troupe_golden_state out)
   set(${out} ${state} PARENT_SCOPE)
 endfunction()
 
-# troupe_register_tests(PROGRAM file PREFIX word EACH case|suite [ANEW] PROPERTIES name value ...)
+# troupe_register_tests(PROGRAM file PREFIX word EACH case|suite [GOLDEN] PROPERTIES name value ...)
 # EACH case: a process for each case, PREFIX.SUITE.CASE. EACH suite: one for all cases of a suite, PREFIX.SUITE; a program that is
 # linked with LibTorch takes a third of a second to start.
-# The program is asked for its cases when it is newer than the list it gave, and with ANEW when the golden folders are not what they were.
+# The program is asked for its cases when it is newer than the list it gave, and with GOLDEN when the golden folders are not what they were.
 function(troupe_register_tests)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "ANEW" "PROGRAM;PREFIX;EACH" "PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "GOLDEN" "PROGRAM;PREFIX;EACH" "PROPERTIES")
   if(NOT EXISTS "${arg_PROGRAM}")
     get_filename_component(name "${arg_PROGRAM}" NAME)
     add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
@@ -33,7 +33,7 @@ function(troupe_register_tests)
   set(list "${arg_PROGRAM}.cases")
   # the last line of a list says what it was made from
   set(made_from "# made from the program")
-  if(arg_ANEW)
+  if(arg_GOLDEN)
     troupe_golden_state(state)
     string(APPEND made_from " and golden folders ${state}")
   endif()

@@ -8,6 +8,11 @@ if(TROUPE_CUDA)
     message(FATAL_ERROR "TROUPE_CUDA is ${TROUPE_CUDA} but there is no ${TROUPE_DEPS}/cuda/bin/nvcc. Run scripts/setup --cuda")
   endif()
 endif()
+# The stand-ins of tests/device run what nvcc made, on x86-64.
+set(TROUPE_STANDINS OFF)
+if(TROUPE_NVCC AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(TROUPE_STANDINS ON)
+endif()
 set(TROUPE_CUDA_INCLUDE ${TROUPE_DEPS}/cuda/include)
 
 # troupe_cuda_objects(OUT SOURCE.cu ... [OPTIONS flag ...]): objects with code for sm_80, sm_89 and sm_90, and PTX for

@@ -33,7 +33,7 @@ struct NvmlFacts {
   /// The newest CUDA that the driver runs: "13.0".
   std::string cuda;
   /// Those that this process may use. A position here is the number that CUDA gives the device, if CUDA_DEVICE_ORDER is
-  /// PCI_BUS_ID: whoever opens devices sets that before the first call of CUDA (its own default is fastest first).
+  /// PCI_BUS_ID. The module for GPUs sets that before its first call of CUDA (whose default is fastest first).
   std::vector<NvmlDevice> devices;
   /// By first, then second. Empty too where the driver does not say.
   std::vector<NvLinkPair> nvlinks;

@@ -170,7 +170,8 @@ class CMakeTree:
             sources = [a for a in args[1:] if a not in kinds]
             self._target(args[0], folder, name == "add_executable", page, line, sources, [])
         elif name == "troupe_device_module":
-            self._target(args[0], folder, False, page, line, [], args[1:])
+            named = _by_keyword(args[1:])
+            self._target(args[0], folder, False, page, line, [], named.get("ARCHIVES", []) + named.get("LIBRARIES", []))
         elif name in ("target_link_libraries", "target_sources"):
             target = self.targets.get(self.aliases.get(args[0], args[0]))
             values = [a for a in args[1:] if a not in _KEYWORDS]

@@ -104,7 +104,7 @@ void add_parts(const AttentionShape& shape, KernelFamily family, const Value& q,
   }
 }
 
-/// The parts as a device takes them. An attention without keys in several samples has `keys` rows in each.
+/// With the tiles of a device's attention as constants of the graph. `keys`: rows of k in a sample.
 AttentionShape device_shape(Graph& graph, std::int64_t heads, const std::vector<AttentionPart>& parts, ValueId key_rows,
                             std::int64_t keys) {
   const auto range = [](const Range& r) {

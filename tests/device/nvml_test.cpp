@@ -53,10 +53,16 @@ class NvmlTest : public ::testing::Test {
 
 TEST_F(NvmlTest, WithoutTheLibraryThereIsNoDeviceAndNoError) {
   set("TROUPE_NVML", nullptr);
-  if (std::system("ldconfig -p 2>/dev/null | grep -q libnvidia-ml.so.1") == 0) GTEST_SKIP() << "there is a driver";
-  const NvmlFacts facts = read("H200");
-  EXPECT_THAT(facts.driver, IsEmpty());
-  EXPECT_THAT(facts.devices, IsEmpty());
+  set("TROUPE_STANDIN_DEVICES", "H200");
+  const auto facts = read_nvml();
+  if (std::system("ldconfig -p 2>/dev/null | grep -q libnvidia-ml.so.1") == 0) {
+    // NVIDIA's own library answers, of a driver that works or does not
+    EXPECT_TRUE(!facts || !facts->driver.empty());
+    return;
+  }
+  ASSERT_TRUE(facts) << facts.error().message();
+  EXPECT_THAT(facts->driver, IsEmpty());
+  EXPECT_THAT(facts->devices, IsEmpty());
 }
 
 TEST_F(NvmlTest, ADriverWithoutDevicesIsADriver) {
