@@ -37,3 +37,20 @@ function(troupe_cuda_objects out)
   endforeach()
   set(${out} ${${out}} ${objects} PARENT_SCOPE)
 endfunction()
+
+# troupe_device_module(NAME [ARCHIVES target ...] [LIBRARIES lib ...]): a module for devices, with the CUDA runtime and NCCL
+# of these: NVIDIA's, or in tests the stand-ins. It has the few sources of base that it uses itself, since the archives that
+# programs link are not position-independent; hence ARCHIVES are linked without what they depend on.
+function(troupe_device_module name)
+  cmake_parse_arguments(arg "" "" "ARCHIVES;LIBRARIES" ${ARGN})
+  set(base ${CMAKE_SOURCE_DIR}/base)
+  add_library(${name} MODULE ${CMAKE_SOURCE_DIR}/app/cuda_module.cpp ${base}/log.cpp ${base}/random.cpp ${base}/result.cpp ${base}/utf8.cpp)
+  target_include_directories(${name} SYSTEM PRIVATE ${TROUPE_CUDA_INCLUDE})
+  foreach(archive troupe_comm_nccl troupe_kernels_cuda troupe_device_cuda ${arg_ARCHIVES})
+    add_dependencies(${name} ${archive})
+    target_link_libraries(${name} PRIVATE $<TARGET_FILE:${archive}>)
+  endforeach()
+  target_link_libraries(${name} PRIVATE troupe_options spdlog::spdlog ${arg_LIBRARIES})
+  target_link_options(${name} PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,--no-undefined)
+  set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
+endfunction()

@@ -14,16 +14,14 @@ struct ComputeDevice {
   std::unique_ptr<DeviceKernels> kernels;
 };
 
-/// Loads the module. Errors: failed_precondition (no module, or of another build).
+/// Loads the module for GPUs (device/module.h). Errors: those of module_entry.
 Result<void> load_device_module();
 
-/// Opens a device of this machine, numbered as in the inventory, through the module that has all of CUDA: the shared
-/// library libtroupe_cuda.so beside the program, in ../lib/troupe seen from there, or where the environment variable
-/// TROUPE_DEVICE_MODULE says. The module is loaded with the first device and stays.
-/// Errors: failed_precondition (no module, or of another build); those of the device.
+/// Opens a device of this machine, numbered as in the inventory, through that module.
+/// Errors: those of module_entry, and of the device.
 Result<ComputeDevice> open_device(int ordinal);
 
-/// What the module exports under kOpenDeviceEntry. The number grows with what the two must agree on.
+/// What the module exports under kOpenDeviceEntry.
 using OpenDeviceEntry = void(int ordinal, Result<ComputeDevice>* opened);
 inline constexpr char kOpenDeviceEntry[] = "troupe_open_device_1";
 

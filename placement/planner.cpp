@@ -192,9 +192,6 @@ void warn_of_unused_feeder(const JobConfig& job, Plan& plan) {
 void add_warnings(const JobConfig& job, Plan& plan) {
   warn_of_unused_feeder(job, plan);
   for (std::string& warning : cpu_warnings(plan)) plan.warnings.push_back(std::move(warning));
-  if (plan.collective == "nccl") {
-    plan.warnings.emplace_back("nccl: this build has no NCCL backend; the plan can be printed and not run");
-  }
 }
 
 }  // namespace

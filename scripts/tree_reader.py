@@ -94,7 +94,7 @@ class Target:
 class CMakeTree:
     """The targets of a tree, read from its CMakeLists.txt files with both branches of every if(). Knows set,
     list(APPEND|PREPEND), foreach, add_subdirectory, add_library, add_executable, target_link_libraries, target_sources,
-    add_custom_command, the troupe_* functions of cmake/TroupeTargets.cmake and troupe_device_module of kernels/."""
+    add_custom_command, the troupe_* functions of cmake/TroupeTargets.cmake and troupe_device_module of cmake/TroupeCuda.cmake."""
 
     def __init__(self, root):
         self.root = root

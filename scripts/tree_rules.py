@@ -136,8 +136,11 @@ PROGRAM_FOLDERS = "app examples"
 
 # Sources of the product, or folders of them, that no program links, and why.
 UNLINKED_SOURCES = {
-    "device/cuda/": "in the module that programs open for their devices (kernels/device_module.h)",
-    "kernels/cuda/": "in the module that programs open for their devices (kernels/device_module.h)",
+    "app/cuda_module.cpp": "the module that programs open for their devices (device/module.h)",
+    "comm/collective/nccl_collective.cpp": "in that module",
+    "comm/collective/nccl_watch.cpp": "in that module",
+    "device/cuda/": "in that module",
+    "kernels/cuda/": "in that module",
     "kernels/image_chain.cu": "built after scripts/setup --cuda; jobs on GPUs will link it, tests/kernels runs it on one",
     "tests/device/ptx/kernels/planted.cu": "nvcc translates it for the interpreter's tests",
     "tests/device/ptx/kernels/refused.cu": "nvcc translates it for the interpreter's tests",

@@ -9,6 +9,7 @@
 
 #include "base/namespaces.h"
 #include "base/result.h"
+#include "device/device.h"
 
 namespace troupe::comm {
 
@@ -22,7 +23,7 @@ class Collective {
   /// 0 to world() - 1; fixed.
   virtual int rank() const noexcept = 0;
   virtual int world() const noexcept = 0;
-  /// "thread" or "gloo".
+  /// "thread", "gloo" or "nccl".
   virtual std::string backend() const = 0;
 
   /// `full` holds world shards; rank r's lands at place r. `shard` may be this rank's own place in `full`, exactly.
@@ -30,6 +31,26 @@ class Collective {
   /// Both hold world parts of one size: part r of `sent` goes to rank r, part r of `received` came from rank r. The
   /// two do not overlap.
   virtual Result<void> all_to_all(std::span<std::byte> received, std::span<const std::byte> sent) = 0;
+  /// The same of memory of the stream's device, in the stream's order: enqueued by its work, without waiting. Backends
+  /// that move memory of the host do it at once.
+  virtual Result<void> enqueue_all_gather(std::span<std::byte> full, std::span<const std::byte> shard,
+                                          device::Stream& stream) {
+    (void)stream;
+    return all_gather(full, shard);
+  }
+  virtual Result<void> enqueue_all_to_all(std::span<std::byte> received, std::span<const std::byte> sent,
+                                          device::Stream& stream) {
+    (void)stream;
+    return all_to_all(received, sent);
+  }
+  /// Memory of a device that operations on streams will use again and again, which lives as long as the group. Errors:
+  /// resource_exhausted, aborted.
+  virtual Result<void> register_memory(std::span<std::byte> memory) {
+    (void)memory;
+    return {};
+  }
+  /// Whether all that was enqueued so far went well: asked when the streams are done, whose own errors do not say it.
+  virtual Result<void> status() { return {}; }
   /// For a few numbers: sum over ranks, in rank order whatever the backend, on every rank.
   virtual Result<void> all_reduce_sum(std::span<double> values) = 0;
   /// The same of the maximum; a NaN on any rank gives NaN.

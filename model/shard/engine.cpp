@@ -51,6 +51,7 @@ Result<void> Engine::attach(Collective& collective) {
   const StepGroups groups{.all = collective,
                           .sharing = shard_group_ ? *shard_group_ : collective,
                           .replicas = replica_group_ ? *replica_group_ : collective};
+  TROUPE_TRY(register_memory(groups));
   executor_ = std::make_unique<StepExecutor>(core_, groups, device_);
   collective_ = &collective;
   return {};
@@ -60,9 +61,6 @@ Result<void> Engine::split(Collective& collective) {
   replica_group_.reset();
   shard_group_.reset();
   core_.replica = 0;
-  if (!device_.is_host() && collective.world() > 1)
-    return Error{Errc::invalid_argument,
-                 fmt::format("{} ranks on devices, which do not exchange yet", collective.world())};
   const int sharing = core_.options.sharing_ranks == 0 ? collective.world() : core_.options.sharing_ranks;
   if (collective.world() % sharing != 0)
     return Error{Errc::invalid_argument, fmt::format("{} ranks are no multiple of {}", collective.world(), sharing)};
@@ -71,6 +69,18 @@ Result<void> Engine::split(Collective& collective) {
   core_.replica = collective.rank() / sharing;
   TROUPE_ASSIGN(shard_group_, collective.split(core_.replica));
   TROUPE_ASSIGN(replica_group_, collective.split(collective.rank() % sharing));
+  return {};
+}
+
+Result<void> Engine::register_memory(const StepGroups& groups) {
+  if (device_.is_host() || groups.all.world() == 1) return {};
+  const Arenas& arenas = core_.memory->arenas;
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(ArenaKind::replicated_gradients); ++i) {
+    const auto kind = static_cast<ArenaKind>(i);
+    const auto memory = arenas.bytes({kind, 0, arenas.size(kind)});
+    TROUPE_TRY(groups.sharing.register_memory(memory));
+    if (core_.replicas > 1) TROUPE_TRY(groups.replicas.register_memory(memory));
+  }
   return {};
 }
 

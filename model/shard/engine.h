@@ -27,6 +27,7 @@
 namespace troupe::model {
 
 class StepExecutor;
+struct StepGroups;
 struct StepCall;
 
 /// Where an engine's state comes from: a checkpoint, other weights, or another engine's snapshot. Units are those of
@@ -175,6 +176,7 @@ class Engine {
   using PartKey = std::tuple<const ObjectivePlan*, PartKind, std::vector<bool>, StepState>;
 
   Result<void> split(Collective& collective);
+  Result<void> register_memory(const StepGroups& groups);
   Result<void> check_ready(const char* what) const;
   ObjectivePlan& plan_of(const Network* objective);
   /// Runs a part, which `build` writes where it is not known yet.

@@ -52,7 +52,7 @@ StepExecutor::StepExecutor(EngineMemory& core, StepGroups groups, device::Device
   }
   transfers = device.make_stream(device::StreamUse::transfer);
   // the other cores are the computation's
-  transfers->enqueue([] { return kernels::set_num_threads(1), Result<void>(); });
+  if (device.is_host()) transfers->enqueue([] { return kernels::set_num_threads(1), Result<void>(); });
 }
 
 StepExecutor::~StepExecutor() = default;
@@ -114,7 +114,7 @@ Result<void> StepExecutor::enqueue_all(std::span<const Op> operations, StepCall&
   synchronize(*core_.compute);
   for (const auto& stream : streams_)
     if (stream) synchronize(*stream);
-  return result;
+  return result ? groups_.all.status() : result;
 }
 
 std::size_t StepExecutor::shared_from(std::span<const Op> operations, std::size_t first) const {
@@ -185,8 +185,8 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
     case OpKind::exchange:
       return exchange(op);
     case OpKind::replicate:
-      return groups_.replicas.all_gather(rank().arenas.bytes(op.accesses.back().range),
-                                         rank().arenas.bytes(op.accesses.front().range));
+      return groups_.replicas.enqueue_all_gather(rank().arenas.bytes(op.accesses.back().range),
+                                                 rank().arenas.bytes(op.accesses.front().range), stream_of(op.stream));
     case OpKind::sum:
       return sum(op);
     case OpKind::add:
@@ -247,7 +247,8 @@ void StepExecutor::take_input(StepCall& call) {
 Result<void> StepExecutor::gather(const Op& op) {
   const auto full = rank().arenas.bytes(rank().plan.parameters(op.unit));
   if (full.empty()) return {};  // a unit without parameters
-  return groups_.sharing.all_gather(full, rank().arenas.bytes(rank().plan.gathered(op.unit)));
+  return groups_.sharing.enqueue_all_gather(full, rank().arenas.bytes(rank().plan.gathered(op.unit)),
+                                            stream_of(op.stream));
 }
 
 Result<void> StepExecutor::clear_gaps(const Op& op, int unit, const ArenaRange& gradient) {
@@ -279,7 +280,8 @@ Result<void> StepExecutor::run_network(const Op& op, StepCall& call) {
 Result<void> StepExecutor::exchange(const Op& op) {
   const auto sent = rank().arenas.bytes(op.accesses.front().range);
   if (sent.empty()) return {};
-  return groups_.sharing.all_to_all(rank().arenas.bytes(rank().plan.staging(op.unit)), sent);
+  return groups_.sharing.enqueue_all_to_all(rank().arenas.bytes(rank().plan.staging(op.unit)), sent,
+                                            stream_of(op.stream));
 }
 
 Result<void> StepExecutor::add(const Op& op) {
@@ -322,6 +324,7 @@ Result<void> StepExecutor::compare_ranks(std::vector<double>& sums, std::vector<
 Result<void> StepExecutor::agree(const Op& op, StepCall& call) {
   std::vector<double> sums(core_.groups.size());
   TROUPE_ASSIGN(const std::vector<double> of_units, core_.kernels->take_squares(stream_of(op.stream)));
+  TROUPE_TRY(groups_.all.status());
   for (std::size_t u = 0; u < of_units.size(); ++u) {
     if (const std::size_t group = core_.groups.group_of(u); group != UnitGroups::kNone) sums[group] += of_units[u];
   }

@@ -20,11 +20,6 @@ Result<void> check_device_support(const JobConfig& config, const Plan& plan) {
   if (trains_agent(config))
     return refused(fmt::format("job.kind {}: on a device learners of this build fine-tune DreamZero alone",
                                enum_name(config.job.kind)));
-  if (plan.batch.data_ranks > 1)
-    return refused(
-        fmt::format("cluster.component_placement.learner: {} learners are planned on devices, and on devices "
-                    "ranks of this build do not exchange",
-                    plan.batch.data_ranks));
   if (config.optimizer.name != "adamw")
     return refused(fmt::format("optimizer.name {}: learners on devices update by adamw", config.optimizer.name));
   if (config.ema.decay > 0) return refused("ema.decay: learners on devices keep no averages of the weights");

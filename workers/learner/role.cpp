@@ -8,6 +8,8 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "comm/collective/nccl_group.h"
+
 namespace troupe::workers {
 
 namespace {
@@ -74,12 +76,17 @@ void LearnerRole::start() {
 Result<std::unique_ptr<Collective>> LearnerRole::join(const GroupPlan& plan) const {
   const int rank = static_cast<int>(plan.rank), world = static_cast<int>(plan.world);
   const std::chrono::milliseconds timeout(plan.timeout_ms);
+  const GlooOptions gloo{
+      .store_path = plan.store, .rank = rank, .world = world, .host = "127.0.0.1", .timeout = timeout};
   if (plan.backend == "thread") return join_thread_group(thread_group(plan), rank);
   if (plan.backend == "gloo") {
     // A rank alone has nobody to reach: its operations run where they are issued, without Gloo's thread between.
     if (world == 1) return join_thread_group(make_thread_group(1, timeout), rank);
-    return join_gloo_group(
-        {.store_path = plan.store, .rank = rank, .world = world, .host = "127.0.0.1", .timeout = timeout});
+    return join_gloo_group(gloo);
+  }
+  if (plan.backend == "nccl" && setup_.rank.device) {
+    TROUPE_ASSIGN(auto host, join_gloo_group(gloo));
+    return join_nccl_group(std::move(host), *setup_.rank.device->device, timeout);
   }
   return Error{Errc::failed_precondition,
                fmt::format("collective backend '{}' is not part of this build", plan.backend)};

@@ -92,10 +92,7 @@ cudaError_t cudaFree(void* pointer) {
   const auto lock = runtime.lock();
   // it waits for the whole device
   ++runtime.report().synchronising["cudaFree"];
-  for (const auto& stream : runtime.streams()) {
-    runtime.run_until("cudaFree", [&] { return stream->items.empty(); });
-    runtime.host_sees(stream->clock);
-  }
+  runtime.finish_device(current_device(), "cudaFree");
   const auto error = runtime.free(address_of(pointer));
   return error == cudaSuccess ? error : fail(error);
 }
@@ -124,8 +121,7 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
 cudaError_t cudaHostUnregister(void* pointer) {
   auto& runtime = Runtime::get();
   const auto lock = runtime.lock();
-  for (const auto& stream : runtime.streams())
-    runtime.run_until("cudaHostUnregister", [&] { return stream->items.empty(); });
+  runtime.finish_device(current_device(), "cudaHostUnregister");
   return runtime.unmap_host(pointer) ? cudaSuccess : fail(cudaErrorHostMemoryNotRegistered);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <utility>
 
@@ -181,6 +182,7 @@ void Runtime::enqueue(Stream& stream, Item item) {
   }
   item.after = host_;
   stream.items.push_back(std::move(item));
+  tell_waiters();
   // a device may be anywhere between idle and done
   for (auto n = random_.below(3); n > 0 && try_run_one(); --n) {
   }
@@ -189,6 +191,10 @@ void Runtime::enqueue(Stream& stream, Item item) {
 bool Runtime::run_first(Stream& stream) {
   auto& item = stream.items.front();
   if (item.awaits && !item.awaits->is_done) return false;
+  if (item.is_ready && !item.is_ready()) {
+    waits_outside_ = true;
+    return false;
+  }
   stream.clock.join(item.after);
   if (item.awaits) stream.clock.join(item.awaits->clock);
   if (item.run) {
@@ -215,6 +221,7 @@ bool Runtime::run_first(Stream& stream) {
 }
 
 bool Runtime::try_run_one() {
+  waits_outside_ = false;
   std::vector<Stream*> busy;
   for (const auto& stream : streams_) {
     if (!stream->items.empty()) busy.push_back(stream.get());
@@ -228,7 +235,20 @@ bool Runtime::try_run_one() {
 }
 
 void Runtime::run_one(const char* call) {
-  TROUPE_CHECK(try_run_one(), fmt::format("{} would wait forever: no stream can go on", call));
+  if (try_run_one()) return;
+  TROUPE_CHECK(waits_outside_, fmt::format("{} would wait forever: no stream can go on", call));
+  outside_.wait_for(mutex_, std::chrono::microseconds(200));
+}
+
+void Runtime::finish_device(int device, const char* call) {
+  const auto is_there = [&](const auto& stream) { return stream->device == device; };
+  run_until(call, [&] {
+    return std::all_of(streams_.begin(), streams_.end(),
+                       [&](const auto& stream) { return !is_there(stream) || stream->items.empty(); });
+  });
+  for (const auto& stream : streams_) {
+    if (is_there(stream)) host_sees(stream->clock);
+  }
 }
 
 void Runtime::synchronise(Stream& stream, const char* call) {

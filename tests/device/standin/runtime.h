@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -78,13 +79,18 @@ class Runtime {
   /// Into the stream, or into the graph that captures it.
   void enqueue(Stream& stream, Item item);
   /// Runs items in a drawn order until the condition holds. `call` names the call that waits.
+  /// The lock is free while all items wait for what is outside.
   template <class Condition>
   void run_until(const char* call, const Condition& holds) {
     while (!holds()) run_one(call);
   }
   /// Runs one item of a drawn stream, if one can go on.
   bool try_run_one();
+  /// Something happened that an item waits for.
+  void tell_waiters() { outside_.notify_all(); }
   void synchronise(Stream& stream, const char* call);
+  /// All streams of a device.
+  void finish_device(int device, const char* call);
   /// The host has seen all that happened before it.
   void host_sees(const VectorClock& clock) { host_.join(clock); }
   /// A launch of a graph: its lists run as streams of their own, behind all that `stream` has.
@@ -107,6 +113,9 @@ class Runtime {
   bool run_first(Stream& stream);
 
   std::mutex mutex_;
+  /// What items wait for that another thread enqueues, or another process does, which nothing tells.
+  std::condition_variable_any outside_;
+  bool waits_outside_ = false;
   Options options_;
   Report report_;
   base::CounterRng random_{0, 0, 0};

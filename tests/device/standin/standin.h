@@ -21,6 +21,11 @@ struct Options {
   std::uint64_t memory_bytes = std::uint64_t{8} << 30;
   /// Findings are also appended to this file, a line each, as they are found: for programs that are killed.
   std::string findings_file = {};
+  /// NCCL says so when a peer that an operation waits for is lost; else the operation waits until someone aborts it.
+  /// Without a value one kill is reported, the next is not.
+  std::optional<bool> reports_lost_peers = true;
+  /// Kills within operations of NCCL (nccl_kills.h).
+  std::string nccl_kills = {};
   /// A fault to plant in a kernel.
   std::optional<MutantChoice> mutant = std::nullopt;
 };
@@ -31,7 +36,7 @@ struct Report {
   std::vector<std::string> findings;
   /// What was planted; empty without such a place.
   std::string mutant;
-  std::uint64_t launches = 0, copies = 0, products = 0, graph_launches = 0;
+  std::uint64_t launches = 0, copies = 0, products = 0, graph_launches = 0, collectives = 0;
   /// Calls by name that make the host wait, copies from or to memory that is not pinned among them.
   std::map<std::string, std::uint64_t> synchronising;
   /// By name of the kernel without its arguments.

@@ -25,6 +25,8 @@ struct Item {
   /// Runs the operation and adds what it touched.
   std::function<void(std::vector<Access>&)> run = nullptr;
   PointPtr records = nullptr, awaits = nullptr;
+  /// Of an operation that others outside take part in: goes on with it, and says whether it can end.
+  std::function<bool()> is_ready = nullptr;
   /// What the host had seen when it enqueued the item.
   VectorClock after = {};
 };

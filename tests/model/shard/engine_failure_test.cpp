@@ -4,8 +4,8 @@
 #include <cmath>
 #include <thread>
 
+#include "tests/comm/collective/wrapped_collective.h"
 #include "tests/model/shard/training_harness.h"
-#include "tests/model/shard/wrapped_collective.h"
 
 namespace troupe::model {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "comm/collective/collective.h"
 
-namespace troupe::model {
+namespace troupe::comm {
 
-/// Forwards to another collective; the base of the scripted one below.
+/// Forwards to another collective; for those that change some of it.
 class WrappedCollective : public Collective {
  public:
   explicit WrappedCollective(std::unique_ptr<Collective> inner) : inner_(std::move(inner)) {}
@@ -58,4 +58,4 @@ class AbortingCollective final : public WrappedCollective {
   int operation_ = 0;
 };
 
-}  // namespace troupe::model
+}  // namespace troupe::comm
