@@ -33,6 +33,8 @@ NcclWatch::~NcclWatch() {
 Result<ncclComm_t> NcclWatch::join(const std::string& name, const ncclUniqueId& id, int world, int rank) {
   Lock lock(mutex_);
   if (failure_) return failed(name);
+  if (const auto found = cudaGetDevice(&device_); found != cudaSuccess)
+    return Error{Errc::unavailable, fmt::format("{}: CUDA: {}", name, cudaGetErrorString(found))};
   // calls return at once, so that a rank that waits for a lost peer can abort
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -99,9 +101,12 @@ void NcclWatch::abort(const Error& reason) {
 
 void NcclWatch::watch() {
   Lock lock(mutex_);
+  const auto has_work = [this] { return is_over_ || !under_way_.empty(); };
+  changed_.wait(lock, has_work);
+  cudaSetDevice(device_);
   while (!is_over_) {
     if (under_way_.empty()) {
-      changed_.wait(lock, [this] { return is_over_ || !under_way_.empty(); });
+      changed_.wait(lock, has_work);
       continue;
     }
     const auto& first = under_way_.front();

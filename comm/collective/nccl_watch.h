@@ -74,6 +74,8 @@ class NcclWatch {
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  /// Of the communicators: what asks about them has it chosen, so that no other one is opened.
+  int device_ = 0;
   std::vector<ncclComm_t> communicators_;
   std::deque<Operation> under_way_;
   std::optional<Error> failure_;

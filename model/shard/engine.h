@@ -63,7 +63,7 @@ class Engine {
  public:
   /// `device` outlives the engine, which keeps its shards and slots there and runs on its streams. A device that is not
   /// the host comes with its kernels, which outlive the engine too; there every unit of the network has a program,
-  /// parameters are updated by AdamW, and an engine is alone in its group.
+  /// parameters are updated by AdamW, and the groups are those of join_nccl_group.
   Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device = device::host_device(),
          kernels::DeviceKernels* device_kernels = nullptr);
   ~Engine();
@@ -72,8 +72,8 @@ class Engine {
 
   /// Joins a group, which must outlive its use here. Allocates for (rank, world) if they changed, which loses the
   /// state; else keeps it. With replicas an operation of all ranks. Errors, after which there is no group: those of
-  /// Arenas::make and Collective::split, invalid_argument (the ranks are no multiple of EngineOptions::sharing_ranks;
-  /// several ranks on devices).
+  /// Arenas::make, Collective::split and Collective::register_memory, invalid_argument (the ranks are no multiple of
+  /// EngineOptions::sharing_ranks).
   Result<void> attach(Collective& collective);
   /// Values of step 0, a function of the seed and the parameters' names; target networks are copies of what they
   /// follow, averages of the masters; moments zero, updates 0.
