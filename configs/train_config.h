@@ -22,6 +22,8 @@ struct TrainingConfig {
   double clip_grad_norm = 1.0;
   /// Seconds, 1 to 86400.
   Seconds step_timeout{120};
+  /// Read by workers/learner.
+  bool cuda_graphs = true;
 
   template <class V>
   static void describe(V& v) {
@@ -35,6 +37,8 @@ struct TrainingConfig {
             "", 0, 1e12);
     v.field("step_timeout_s", &TrainingConfig::step_timeout,
             "longest wait for a batch or a collective before the step is given up", "seconds", 1, 86400);
+    v.field("cuda_graphs", &TrainingConfig::cuda_graphs,
+            "on devices what a unit enqueues is captured and launched as a whole; changes no bit");
   }
 };
 

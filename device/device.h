@@ -17,6 +17,13 @@ class Event {
   virtual ~Event() = default;
 };
 
+/// Work that a stream has captured: the same kernels, copies and fills between the same addresses, which stay valid as
+/// long as it is launched. Outlives the work.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+};
+
 /// Work in order. Streams of one device run beside each other where the device can do so, and are ordered by events
 /// alone. One thread calls a stream; the work runs on the thread or the engine that the device has for it. The end of
 /// a stream waits for its work.
@@ -43,6 +50,15 @@ class Stream {
   /// What is enqueued from here on begins after the event, which was recorded before this call. Without a deadline of
   /// its own: what the event's stream does has one.
   virtual void wait(Event& event) = 0;
+  /// Keeps what `work` enqueues on this stream, without doing it. Null on cores, which keep nothing. The work does not
+  /// wait or allocate, and leaves other streams and host memory that is not pinned alone. Errors: those of the work;
+  /// failed_precondition (it did what a graph cannot hold).
+  virtual Result<std::unique_ptr<Graph>> capture(const Work& work) {
+    (void)work;
+    return std::unique_ptr<Graph>();
+  }
+  /// Enqueues what was captured on a stream of the same device.
+  virtual void launch(Graph& graph) = 0;
   /// Returns when everything enqueued is done. Errors: the first of the work since the last call.
   virtual Result<void> synchronize() = 0;
 };

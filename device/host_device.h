@@ -13,6 +13,7 @@ class HostStream : public Stream {
  public:
   void copy(std::byte* to, const std::byte* from, std::int64_t bytes) override;
   void clear(std::byte* to, std::int64_t bytes) override;
+  void launch(Graph& graph) override;
 };
 
 }  // namespace troupe::device

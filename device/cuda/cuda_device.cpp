@@ -127,6 +127,18 @@ struct CudaEvent final : Event {
   std::optional<Error> failure;
 };
 
+struct DestroyCudaGraph {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
+};
+
+using CudaGraphHandle = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyCudaGraph>;
+
+struct CudaGraph final : Graph {
+  explicit CudaGraph(cudaGraphExec_t with_handle) : handle(with_handle) {}
+  const std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, DestroyCudaGraph> handle;
+};
+
 CudaEvent& cuda(Event& event) { return static_cast<CudaEvent&>(event); }
 
 Result<CudaStreamHandle> make_stream_handle(int ordinal) {
@@ -234,6 +246,41 @@ void CudaStream::wait(Event& event) {
   auto& mine = cuda(event);
   if (mine.failure && !failure_) failure_ = mine.failure;
   attempt("cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(handle(), mine.handle.get(), 0); });
+}
+
+Result<std::unique_ptr<Graph>> CudaStream::capture(const Work& work) {
+  if (failure_) return *failure_;
+  // other threads go on calling the runtime meanwhile
+  TROUPE_TRY(on_device(ordinal_, "cudaStreamBeginCapture",
+                       [&] { return cudaStreamBeginCapture(handle(), cudaStreamCaptureModeThreadLocal); }));
+  CudaGraphHandle captured;
+  const auto end = [&] {
+    cudaGraph_t made = nullptr;
+    const auto ended =
+        on_device(ordinal_, "cudaStreamEndCapture", [&] { return cudaStreamEndCapture(handle(), &made); });
+    captured.reset(made);
+    return ended;
+  };
+  Result<void> done;
+  try {
+    done = work();
+  } catch (...) {
+    (void)end();
+    throw;
+  }
+  const auto ended = end();
+  if (!done) return done.error();
+  if (!ended) return Error{Errc::failed_precondition, ended.error().message()};
+  cudaGraphExec_t ready = nullptr;
+  TROUPE_TRY(
+      on_device(ordinal_, "cudaGraphInstantiate", [&] { return cudaGraphInstantiate(&ready, captured.get(), 0); }));
+  return std::unique_ptr<Graph>(std::make_unique<CudaGraph>(ready));
+}
+
+void CudaStream::launch(Graph& graph) {
+  if (failure_) return;
+  auto& mine = static_cast<CudaGraph&>(graph);
+  attempt("cudaGraphLaunch", [&] { return cudaGraphLaunch(mine.handle.get(), handle()); });
 }
 
 Result<void> CudaStream::synchronize() {

@@ -43,6 +43,8 @@ class CudaStream final : public Stream {
   void clear(std::byte* to, std::int64_t bytes) override;
   void record(Event& event) override;
   void wait(Event& event) override;
+  Result<std::unique_ptr<Graph>> capture(const Work& work) override;
+  void launch(Graph& graph) override;
   Result<void> synchronize() override;
 
   cudaStream_t handle() const noexcept { return handle_.get(); }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "device/device.h"
 #include "kernels/device_names.h"
 
@@ -9,6 +11,8 @@ namespace troupe::model {
 struct DeviceCompute {
   kernels::DeviceKernels& kernels;
   device::Stream& stream;
+  /// Passes that are kept as graphs (PassGraphs); 0: none.
+  std::size_t most_graphs = 0;
 };
 
 }  // namespace troupe::model

@@ -9,9 +9,12 @@
 
 namespace troupe::model {
 
-HostTransfers::Buffer HostTransfers::take(std::multimap<std::int64_t, Buffer>& free, std::int64_t bytes,
-                                          bool is_upload) {
-  if (const auto known = free.find(bytes); known != free.end()) return free.extract(known).mapped();
+HostTransfers::Buffer HostTransfers::take(Free& free, std::int64_t bytes, bool is_upload) {
+  if (auto& known = free[bytes]; !known.empty()) {
+    auto first = std::move(known.front());
+    known.pop_front();
+    return first;
+  }
   return {device_.allocate_pinned(bytes), is_upload ? device_.allocate(bytes) : nullptr};
 }
 
@@ -27,9 +30,10 @@ HostTransfers::Crossed HostTransfers::cross(const at::Tensor& host, Buffer buffe
 
 at::Tensor HostTransfers::upload(const at::Tensor& host) {
   const void* key = host.unsafeGetTensorImpl();
-  if (const auto known = uploaded_.find(key); known != uploaded_.end()) return known->second.there;
+  const auto [known, is_new] = uploads_by_host_.emplace(key, uploaded_.size());
+  if (!is_new) return uploaded_[known->second].there;
   auto buffer = take(free_uploads_, static_cast<std::int64_t>(host.nbytes()), /*is_upload=*/true);
-  return uploaded_.emplace(key, cross(host, std::move(buffer))).first->second.there;
+  return uploaded_.emplace_back(cross(host, std::move(buffer))).there;
 }
 
 at::Tensor HostTransfers::keep(const at::Tensor& constant) {
@@ -49,9 +53,10 @@ at::Tensor HostTransfers::download(const at::Tensor& there) {
 }
 
 void HostTransfers::begin() {
-  for (auto& [key, crossed] : uploaded_) free_uploads_.emplace(crossed.buffer.pinned->bytes(), crossed.buffer);
+  for (auto& crossed : uploaded_) free_uploads_[crossed.buffer.pinned->bytes()].push_back(std::move(crossed.buffer));
   uploaded_.clear();
-  for (auto& buffer : downloaded_) free_downloads_.emplace(buffer.pinned->bytes(), buffer);
+  uploads_by_host_.clear();
+  for (auto& buffer : downloaded_) free_downloads_[buffer.pinned->bytes()].push_back(std::move(buffer));
   downloaded_.clear();
 }
 

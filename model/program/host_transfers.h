@@ -2,10 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <list>
+#include <deque>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "base/namespaces.h"
 #include "device/device.h"
@@ -40,17 +42,21 @@ class HostTransfers {
     at::Tensor there;
     Buffer buffer;
   };
-  /// One of `free` that holds that many bytes, or a new one.
-  Buffer take(std::multimap<std::int64_t, Buffer>& free, std::int64_t bytes, bool is_upload);
+  /// Buffers by their bytes, in the order in which they were used: a micro-batch like the one before finds the same
+  /// addresses, which is what graphs are launched between.
+  using Free = std::map<std::int64_t, std::deque<Buffer>>;
+  /// The first that has that many bytes, or a new one.
+  Buffer take(Free& free, std::int64_t bytes, bool is_upload);
   Crossed cross(const at::Tensor& host, Buffer buffer);
 
   device::Device& device_;
   device::Stream& stream_;
+  std::vector<Crossed> uploaded_;
   /// by host tensor
-  std::map<const void*, Crossed> uploaded_, kept_;
-  std::list<Buffer> downloaded_;
-  /// by bytes
-  std::multimap<std::int64_t, Buffer> free_uploads_, free_downloads_;
+  std::map<const void*, std::size_t> uploads_by_host_;
+  std::map<const void*, Crossed> kept_;
+  std::vector<Buffer> downloaded_;
+  Free free_uploads_, free_downloads_;
 };
 
 }  // namespace troupe::model

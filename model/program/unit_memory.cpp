@@ -26,7 +26,9 @@ UnitMemory::UnitMemory(int blocks, int slots, device::Device& device, std::strin
                        std::optional<DeviceCompute> compute)
     : blocks_(blocks), slots_(slots), device_(device), folder_(std::move(folder)), compute_(compute) {
   TROUPE_CHECK(device.is_host() == !compute_, "a device has kernels, and the host has its own");
-  if (compute_) transfers_.emplace(device, compute_->stream);
+  if (!compute_) return;
+  transfers_.emplace(device, compute_->stream);
+  graphs_.emplace(compute_->most_graphs);
 }
 
 std::span<std::byte> UnitMemory::kept_at(int place) {

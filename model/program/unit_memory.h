@@ -18,6 +18,7 @@
 #include "model/program/device_compute.h"
 #include "model/program/host_transfers.h"
 #include "model/program/pass.h"
+#include "model/program/pass_graphs.h"
 
 namespace troupe::model {
 
@@ -42,6 +43,8 @@ class UnitMemory {
 
   /// What runs the programs; null: the host does.
   const DeviceCompute* compute() const { return compute_ ? &*compute_ : nullptr; }
+  /// The passes that ran on the device. None on the host.
+  PassGraphs& graphs() { return *graphs_; }
   /// A host tensor where the programs run: itself, or on a device its values there until begin().
   at::Tensor placed(const at::Tensor& tensor);
   /// The other way: the values are there once the device's work is done.
@@ -93,6 +96,7 @@ class UnitMemory {
   std::array<Arena, 2> gradients_;
   /// of a device
   std::optional<HostTransfers> transfers_;
+  std::optional<PassGraphs> graphs_;
   std::map<std::pair<const Graph*, ValueId>, at::Tensor> zeros_;
   std::map<std::pair<const Pass*, int>, Made> made_;
 };

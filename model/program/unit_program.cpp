@@ -159,15 +159,13 @@ void UnitProgram::bind_gradients(std::vector<at::Tensor>& tensors, const UnitGra
               parameter_gradients_.size());
 }
 
-void UnitProgram::run(const Pass& pass, std::vector<at::Tensor>& tensors, const UnitMemory& memory) const {
-  const DeviceCompute* device = memory.compute();
-  for (const auto* operation : pass.operations) {
-    if (device == nullptr) {
-      operation->run(tensors);
-      continue;
-    }
-    const auto launched = operation->launch(tensors, *device);
-    TORCH_CHECK(launched, launched ? "" : launched.error().message());
+void UnitProgram::run(const std::shared_ptr<const Pass>& pass, std::vector<at::Tensor>& tensors,
+                      UnitMemory& memory) const {
+  if (const DeviceCompute* device = memory.compute()) {
+    const auto enqueued = memory.graphs().run(pass, tensors, *device);
+    TORCH_CHECK(enqueued, enqueued ? "" : enqueued.error().message());
+  } else {
+    for (const auto* operation : pass->operations) operation->run(tensors);
   }
   // what was bound is the caller's
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -182,7 +180,7 @@ std::vector<at::Tensor> UnitProgram::forward(const UnitInputs& inputs, UnitMemor
   bind_inputs(tensors, inputs, memory);
   std::vector<at::Tensor> results;
   for (const auto& output : graph_.outputs()) results.push_back(tensors[index_of(output.value)].view(output.sizes));
-  run(*forward_, tensors, memory);
+  run(forward_, tensors, memory);
   return results;
 }
 
@@ -204,7 +202,7 @@ std::vector<at::Tensor> UnitProgram::backward(const UnitInputs& inputs, const st
     bind(tensors, id, memory.placed(given), "gradient of a result");
   }
   bind_gradients(tensors, gradients, inputs.prefix, memory);
-  run(*backward_, tensors, memory);
+  run(backward_, tensors, memory);
   std::vector<at::Tensor> found;
   for (const auto id : input_gradients_) found.push_back(tensors[index_of(id)]);
   return found;

@@ -74,7 +74,7 @@ class UnitProgram {
   void bind_gradients(std::vector<at::Tensor>& tensors, const UnitGradients& gradients, std::string_view prefix,
                       UnitMemory& memory) const;
   void bind(std::vector<at::Tensor>& tensors, ValueId id, const at::Tensor& tensor, const char* what) const;
-  void run(const Pass& pass, std::vector<at::Tensor>& tensors, const UnitMemory& memory) const;
+  void run(const std::shared_ptr<const Pass>& pass, std::vector<at::Tensor>& tensors, UnitMemory& memory) const;
 
   Graph graph_;
   std::vector<ValueId> input_gradients_;

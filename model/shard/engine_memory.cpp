@@ -34,9 +34,12 @@ std::vector<std::optional<std::size_t>> find_sources(const std::vector<UnitSpec>
   return sources;
 }
 
-std::optional<DeviceCompute> compute_on(kernels::DeviceKernels* device_kernels, device::Stream& stream) {
+/// Of each block forward and backward, with each slot that its parameters may lie in.
+constexpr std::size_t kMostGraphs = 1024;
+
+std::optional<DeviceCompute> compute_on(kernels::DeviceKernels* device_kernels, device::Stream& stream, bool graphs) {
   if (device_kernels == nullptr) return std::nullopt;
-  return DeviceCompute{*device_kernels, stream};
+  return DeviceCompute{*device_kernels, stream, graphs ? kMostGraphs : 0};
 }
 
 }  // namespace
@@ -54,7 +57,7 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
       kernels(device_kernels == nullptr ? make_host_shard_kernels(units.size())
                                         : make_device_shard_kernels(units.size(), device, *device_kernels)),
       unit_memory(static_cast<int>(network->units().size()) - 2, options.offload.stash_slots, device,
-                  options.offload.folder, compute_on(device_kernels, *compute)) {
+                  options.offload.folder, compute_on(device_kernels, *compute, options.graphs)) {
   TROUPE_CHECK(network->units().size() >= 2, "a network has a prologue and an epilogue");
   TROUPE_CHECK(options.moment_dtype == at::kFloat || options.moment_dtype == at::kBFloat16, "moments are f32 or bf16");
   TROUPE_CHECK(!options.sophia || options.moment_dtype == at::kFloat, "momentum and curvature are f32");

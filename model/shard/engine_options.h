@@ -61,6 +61,8 @@ struct EngineOptions {
   /// Unit groups with an optimizer and a clip norm of their own. The others have `adamw` and are clipped by
   /// `clip_grad_norm` together.
   std::map<std::string, GroupOptions> groups = {};
+  /// On a device what units enqueue is captured and launched as graphs (model/program/pass_graphs.h). Changes no bit.
+  bool graphs = true;
   /// A network's manual backward (Network::manual_backward) is used where all fits: parameters in f32, K >= units,
   /// G >= units that are trained, and no whole_gradients.
   bool explicit_backward = true;

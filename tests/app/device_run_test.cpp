@@ -53,6 +53,15 @@ TEST_F(DeviceRunTest, TheKillOfALearnerFreesThePeerThatNcclLeavesWaiting) {
   EXPECT_EQ(findings(), "");
 }
 
+TEST_F(DeviceRunTest, GraphsChangeNoBit) {
+  expect_end(run_small(job() + on_devices("0") + Words{"training.cuda_graphs=false", "job.run_root=by-kernel"},
+                       machine("H200")),
+             0);
+  expect_end(run_small(job() + on_devices("0"), machine("H200")), 0);
+  EXPECT_TRUE(exported() == exported("by-kernel"));
+  EXPECT_EQ(findings(), "");
+}
+
 TEST_F(DeviceRunTest, KillsWithinCollectivesLeaveTheSameWeights) { expect_kills_leave_the_same_weights(10, 5); }
 
 TEST_F(DeviceRunTest, SaysWhatADeviceCannotDo) {

@@ -61,7 +61,8 @@ EngineOptions job_engine_options(const JobConfig& config, const std::string& run
           .sophia = sophia_options(config.optimizer),
           .moment_dtype = dtype_of_precision(config.optimizer.moments),
           .ema_decay = config.ema.decay,
-          .update_rules = job_update_rules(config)};
+          .update_rules = job_update_rules(config),
+          .graphs = config.training.cuda_graphs};
 }
 
 UpdateRules job_update_rules(const JobConfig& config) {

@@ -212,6 +212,47 @@ TEST(CudaDeviceTest, TwoDevicesHaveMemoryAndStreamsOfTheirOwn) {
   EXPECT_THAT(standin::report().findings, IsEmpty());
 }
 
+TEST(CudaDeviceTest, ACapturedGraphDoesItsWorkEachTimeItIsLaunched) {
+  standin::reset();
+  const auto device = make_cuda_device(0).value();
+  const auto stream = device->make_stream(StreamUse::compute);
+  const auto pinned = device->allocate_pinned(16), memory = device->allocate(32);
+  const auto copied = stream->capture([&] {
+    stream->copy(memory->address(), pinned->address(), 16);
+    stream->copy(memory->address() + 16, memory->address(), 16);
+    return Result<void>();
+  });
+  ASSERT_TRUE(copied);
+  EXPECT_EQ(read(*stream, memory->address(), 32), Bytes(32)) << "nothing was done yet";
+  for (const int first : {1, 50}) {
+    fill_counting(host_bytes(*pinned), first);
+    stream->launch(**copied);
+    Bytes want = counting(16, first);
+    want.insert(want.end(), want.begin(), want.begin() + 16);
+    EXPECT_EQ(read(*stream, memory->address(), 32), want);
+  }
+  EXPECT_EQ(standin::report().graph_launches, 2U);
+  EXPECT_THAT(standin::report().findings, IsEmpty());
+}
+
+TEST(CudaDeviceTest, WhatNoGraphHoldsIsAnErrorOfTheCapture) {
+  standin::reset();
+  const auto device = make_cuda_device(0).value();
+  const auto stream = device->make_stream(StreamUse::compute);
+  const auto memory = device->allocate(16);
+  Bytes pageable(16);
+  // the stream itself fails where the runtime refuses a call of it
+  const auto waits = stream->capture([&] {
+    stream->copy(memory->address(), pageable.data(), 16);
+    return stream->synchronize();
+  });
+  EXPECT_FALSE(waits);
+  EXPECT_THROW((void)stream->capture([&] { return device->allocate(16), Result<void>(); }), std::bad_alloc);
+  const auto refused = stream->capture([] { return Result<void>(Error{Errc::invalid_argument, "no such kernel"}); });
+  EXPECT_EQ(refused.error().message(), "no such kernel");
+  EXPECT_EQ(read(*stream, memory->address(), 16), Bytes(16)) << "the stream goes on";
+}
+
 TEST(CudaDeviceTest, WorkFindsItsDeviceChosen) {
   standin::reset({.devices = 2});
   const std::unique_ptr<Device> devices[] = {make_cuda_device(0).value(), make_cuda_device(1).value()};

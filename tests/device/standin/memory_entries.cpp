@@ -80,6 +80,7 @@ extern "C" {
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   auto& runtime = Runtime::get();
   const auto lock = runtime.lock();
+  if (runtime.breaks_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   const auto address = runtime.allocate(current_device(), bytes);
   if (!address) return fail(cudaErrorMemoryAllocation);
   *pointer = reinterpret_cast<void*>(*address);
@@ -90,6 +91,7 @@ cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   auto& runtime = Runtime::get();
   const auto lock = runtime.lock();
+  if (runtime.breaks_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   // it waits for the whole device
   ++runtime.report().synchronising["cudaFree"];
   runtime.finish_device(current_device(), "cudaFree");
@@ -100,6 +102,7 @@ cudaError_t cudaFree(void* pointer) {
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
   auto& runtime = Runtime::get();
   const auto lock = runtime.lock();
+  if (runtime.breaks_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   *pointer = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   if (*pointer == nullptr || !runtime.map_host(*pointer, bytes)) return fail(cudaErrorMemoryAllocation);
   return cudaSuccess;
@@ -115,12 +118,14 @@ cudaError_t cudaFreeHost(void* pointer) {
 cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
   auto& runtime = Runtime::get();
   const auto lock = runtime.lock();
+  if (runtime.breaks_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   return runtime.map_host(pointer, bytes) ? cudaSuccess : fail(cudaErrorHostMemoryAlreadyRegistered);
 }
 
 cudaError_t cudaHostUnregister(void* pointer) {
   auto& runtime = Runtime::get();
   const auto lock = runtime.lock();
+  if (runtime.breaks_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   runtime.finish_device(current_device(), "cudaHostUnregister");
   return runtime.unmap_host(pointer) ? cudaSuccess : fail(cudaErrorHostMemoryNotRegistered);
 }

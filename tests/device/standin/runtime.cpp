@@ -257,6 +257,16 @@ void Runtime::synchronise(Stream& stream, const char* call) {
   host_sees(stream.clock);
 }
 
+bool Runtime::breaks_capture() {
+  bool breaks = false;
+  for (const auto& stream : streams_) {
+    if (stream->capture == nullptr || stream->capture->thread != std::this_thread::get_id()) continue;
+    stream->capture->is_broken = true;
+    breaks = true;
+  }
+  return breaks;
+}
+
 void Runtime::launch(const Graph& graph, Stream& stream) {
   ++report_.graph_launches;
   std::erase_if(streams_, [](const auto& one) { return one->is_of_graph && one->items.empty(); });

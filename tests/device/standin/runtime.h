@@ -93,6 +93,8 @@ class Runtime {
   void finish_device(int device, const char* call);
   /// The host has seen all that happened before it.
   void host_sees(const VectorClock& clock) { host_.join(clock); }
+  /// Whether this thread captures a stream, and makes a call that no capture allows: waits, or takes or gives memory.
+  bool breaks_capture();
   /// A launch of a graph: its lists run as streams of their own, behind all that `stream` has.
   void launch(const Graph& graph, Stream& stream);
   const std::vector<std::unique_ptr<Stream>>& streams() const { return streams_; }

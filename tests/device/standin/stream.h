@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/device/standin/access_log.h"
@@ -56,6 +57,8 @@ struct Graph {
 
 /// A capture that goes on.
 struct Capture {
+  /// That began it: what other threads call meanwhile is their own matter.
+  std::thread::id thread;
   Graph graph;
   /// The captured streams, and the vector clock of each at its next item; indexes are those of graph.lists.
   std::vector<Stream*> streams;

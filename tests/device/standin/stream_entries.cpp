@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <thread>
 
 #include "tests/device/standin/runtime.h"
 
@@ -19,21 +20,9 @@ void join_capture(Stream& stream, const std::shared_ptr<Capture>& capture) {
   capture->clocks.emplace_back();
 }
 
-/// Whether any stream is captured: then the host must not wait.
-bool breaks_capture(Runtime& runtime) {
-  bool breaks = false;
-  for (const auto& stream : runtime.streams()) {
-    if (stream->capture == nullptr) continue;
-    stream->capture->is_broken = true;
-    breaks = true;
-  }
-  return breaks;
-}
-
 }  // namespace
 }  // namespace troupe::device::standin
 
-using troupe::device::standin::breaks_capture;
 using troupe::device::standin::Capture;
 using troupe::device::standin::current_device;
 using troupe::device::standin::Event;
@@ -69,7 +58,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   const auto lock = runtime.lock();
   auto* stream = runtime.stream(handle);
   if (stream == nullptr) return fail(cudaErrorInvalidResourceHandle);
-  if (breaks_capture(runtime)) return fail(cudaErrorStreamCaptureUnsupported);
+  if (runtime.breaks_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   runtime.synchronise(*stream, "cudaStreamSynchronize");
   return cudaSuccess;
 }
@@ -118,7 +107,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   auto& runtime = Runtime::get();
   const auto lock = runtime.lock();
   auto& event = *event_of(handle);
-  if (breaks_capture(runtime)) return fail(cudaErrorStreamCaptureUnsupported);
+  if (runtime.breaks_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   if (!event.point) return cudaSuccess;
   runtime.try_run_one();
   if (!event.point->is_done) return cudaErrorNotReady;
@@ -130,7 +119,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   auto& runtime = Runtime::get();
   const auto lock = runtime.lock();
   const auto point = event_of(handle)->point;
-  if (breaks_capture(runtime)) return fail(cudaErrorStreamCaptureUnsupported);
+  if (runtime.breaks_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   ++runtime.report().synchronising["cudaEventSynchronize"];
   if (!point) return cudaSuccess;
   runtime.run_until("cudaEventSynchronize", [&] { return point->is_done; });
@@ -146,6 +135,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
   if (mode != cudaStreamCaptureModeThreadLocal) return fail(cudaErrorNotSupported);
   if (stream->capture != nullptr) return fail(cudaErrorIllegalState);
   join_capture(*stream, std::make_shared<Capture>());
+  stream->capture->thread = std::this_thread::get_id();
   return cudaSuccess;
 }
 

@@ -1,7 +1,8 @@
-// DreamZero's transformer in the engine on a device, on the stand-ins of the CUDA runtime and cuBLASLt: whole training
-// steps against the same steps on cores, and no finding of what the stand-ins check.
+// DreamZero's transformer in the engine on devices, on the stand-ins of the CUDA runtime, cuBLASLt and NCCL: whole
+// training steps against the same steps on cores, and no finding of what the stand-ins check.
 #include <gmock/gmock.h>
 
+#include "comm/collective/nccl_collective.h"
 #include "device/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/product.h"
@@ -25,11 +26,31 @@ std::shared_ptr<const DitNetwork> make_network(bool lora) {
   return std::make_shared<DitNetwork>(config, kShape.max_blocks);
 }
 
-RankDevice standin_device(int) {
-  auto device = device::make_cuda_device(0).value();
+RankDevice standin_device(int rank) {
+  auto device = device::make_cuda_device(rank).value();
   auto kernels = kernels::cuda::make_cuda_kernels(*device);
   return {std::move(device), std::move(kernels)};
 }
+
+/// A group of ranks, a thread each, that exchange over NCCL.
+class NcclRanks {
+ public:
+  explicit NcclRanks(int world) : group_(make_thread_group(world, kTimeout)) {
+    for (int r = 0; r < world; ++r) devices_.push_back(device::make_cuda_device(r).value());
+  }
+  JoinRank join() {
+    return [this](int rank) {
+      return make_nccl_collective(join_thread_group(group_, rank), *devices_[static_cast<std::size_t>(rank)], kTimeout)
+          .value();
+    };
+  }
+
+ private:
+  static constexpr std::chrono::seconds kTimeout{60};
+  std::shared_ptr<ThreadGroup> group_;
+  /// beside the engines' own, of the same GPUs
+  std::vector<std::unique_ptr<device::Device>> devices_;
+};
 
 class DeviceEngineTest : public ::testing::Test {
  protected:
@@ -112,6 +133,25 @@ TEST_F(DeviceEngineTest, AnotherOrderOfTheDevicesWorkChangesNoBit) {
   }
 }
 
+TEST_F(DeviceEngineTest, GraphsChangeNoBit) {
+  TrainingRun run = make_run(at::kBFloat16);
+  run.steps = 4;
+  run.device = standin_device;
+  run.options.graphs = false;
+  const auto want = train(run);
+  EXPECT_EQ(device::standin::report().graph_launches, 0U);
+  for (const std::uint64_t seed : {1, 2}) {
+    device::standin::reset({.seed = seed});
+    run.options.graphs = true;
+    const auto got = train(run);
+    EXPECT_EQ(got.losses, want.losses);
+    EXPECT_TRUE(got.state == want.state);
+    const auto found = device::standin::report();
+    EXPECT_GT(found.graph_launches, 0U);
+    EXPECT_THAT(found.findings, IsEmpty());
+  }
+}
+
 TEST_F(DeviceEngineTest, OffloadedStatesAndRecomputeChangeNoBit) {
   TrainingRun run = make_run(at::kFloat);
   run.device = standin_device;
@@ -124,13 +164,26 @@ TEST_F(DeviceEngineTest, OffloadedStatesAndRecomputeChangeNoBit) {
   EXPECT_THAT(device::standin::report().findings, IsEmpty());
 }
 
-TEST_F(DeviceEngineTest, SeveralRanksOnDevicesAreRefused) {
-  const auto own = standin_device(0);
-  run_thread_ranks(2, [&](Collective& group) {
-    if (group.rank() != 0) return;
-    Engine engine(make_network(false), {}, *own.device, own.device_kernels.get());
-    EXPECT_EQ(engine.attach(group).error().code(), Errc::invalid_argument);
-  });
+TEST_F(DeviceEngineTest, RanksThatExchangeOverNcclGiveTheBitsOfOneThatAccumulates) {
+  TrainingRun run = make_run(at::kFloat);
+  run.device = standin_device;
+  const auto want = train(run);
+  run.world = 2;
+  run.micro_batches = 1;
+  // one copy of the parameters in shards, and two replicas
+  for (const int sharing_ranks : {0, 1}) {
+    device::standin::reset({.seed = 5, .devices = 2});
+    NcclRanks ranks(2);
+    run.join = ranks.join();
+    run.options.sharing_ranks = sharing_ranks;
+    const auto got = train(run);
+    EXPECT_EQ(got.losses, want.losses);
+    EXPECT_EQ(got.norms, want.norms);
+    EXPECT_TRUE(got.state == want.state) << "sharing ranks " << sharing_ranks;
+    const auto found = device::standin::report();
+    EXPECT_THAT(found.findings, IsEmpty());
+    EXPECT_GT(found.collectives, 0U);
+  }
 }
 
 }  // namespace
