@@ -149,6 +149,7 @@ UNLINKED_SOURCES = {
 
 # Mentions of pages that are not pages of this repository, and why. A name alone, or a pattern for a path.
 OTHER_PAGES = {
+    "gpu-check.md": "scripts/gpu-check writes it",
     "results.md": "troupe eval writes it, in whatever folder",
     "sweep.md": "troupe sweep writes it beside the runs",
     "RESULT.md": "placeholder for the file that --out of a benchmark names",

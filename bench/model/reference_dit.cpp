@@ -13,10 +13,6 @@ namespace {
 
 using torch::autograd::variable_list;
 
-at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  return at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)).transpose(1, 2);
-}
-
 /// positions[n] * 10000^(-2j/m), as complex rotations [n, m/2].
 at::Tensor rotations(const at::Tensor& positions, std::int64_t m) {
   const auto inverse =
@@ -35,6 +31,10 @@ at::Tensor sinusoid(const at::Tensor& t, std::int64_t channels) {
 }
 
 }  // namespace
+
+at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  return at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)).transpose(1, 2);
+}
 
 /// What the blocks need to know of the sequence [clean V | noisy V | A | S].
 struct ReferenceDit::Shape {

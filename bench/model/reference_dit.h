@@ -9,6 +9,9 @@
 
 namespace troupe::bench {
 
+/// Attention over [batch, rows, heads, head size].
+at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+
 /// The DiT as the reference's modules compute it, in plain ATen and written apart from model/: every token's time MLPs
 /// and modulations, clean rows and the last block in full, complex f64 rotation, attention block by block with keys
 /// and values joined for each call, context projections in every block. Parameters' dtype under the rules of autocast.

@@ -4,14 +4,6 @@
 #include "bench/model/reference_dit.h"
 
 namespace troupe::bench {
-namespace {
-
-at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  return at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)).transpose(1, 2);
-}
-
-}  // namespace
-
 at::Tensor ReferenceDit::infer_block(std::int64_t layer, const at::Tensor& x0, const at::Tensor& e0,
                                      const at::Tensor& context, const at::Tensor& freqs, Cache& cache,
                                      bool keep) const {

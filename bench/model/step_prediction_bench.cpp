@@ -39,7 +39,7 @@
 namespace troupe::bench {
 namespace {
 
-constexpr std::uint64_t kSeed = 23;
+constexpr std::uint64_t kStateSeed = 23;
 constexpr double kRate = 1e-5;
 
 struct Options {
@@ -201,7 +201,7 @@ Row measure(const Setup& setup, const CoreRates& rates, const Options& options) 
   if (options.kernels) fmt::print("{}", kernels_text(job, rates, row.predicted.threads));
   const auto network = std::make_shared<DitNetwork>(job.model, job.data.window.chunks);
   ShardedTrainer trainer(network, row.predicted.ranks, job_engine_options(job, /*run_dir=*/""),
-                         testing::random_parameters(state_units(network->units()), kSeed, at::kFloat));
+                         testing::random_parameters(state_units(network->units()), kStateSeed, at::kFloat));
   const auto dtype = dtype_of_precision(job.precision.param);
   const std::vector<Batch> batches(static_cast<std::size_t>(row.predicted.ranks),
                                    make_dit_batch(job.model, size_of(job), dtype));

@@ -10,7 +10,7 @@ REASONS = ("published weights", "a package of Python", "a GPU")
 # Flags that other programs take, by a word of the paragraph that names one of them.
 FOREIGN_FLAGS = {"--ci": "scripts/", "--cuda": "scripts/setup", "--slow": "scripts/test", "--all": "scripts/lint",
                  "--gtest_filter": "test_", "--fmad": "CUDA", "--logdir": "tensorboard", "--every": "metrics.jsonl",
-                 "--project": "MLflow", "--pictures": "MLflow"}
+                 "--project": "MLflow", "--pictures": "MLflow", "--rehearse": "gpu-check", "--bundle": "gpu-check"}
 # Names with dots that are no keys: files; fault points and fields of files.
 FILE = re.compile(r"\.(?:jsonl?|ya?ml|md|png|csv|html|h|cpp|py|txt|mp4|db|pkl|safetensors|parquet)$")
 NO_KEYS = {"checkpoint.create", "checkpoint.write", "checkpoint.fsync", "checkpoint.manifest", "rollout.item",

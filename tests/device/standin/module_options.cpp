@@ -1,4 +1,4 @@
-// The stand-ins in a program that opens them as its module: what environment variables say holds from the start.
+// The stand-ins in whole programs and in the module for devices: what environment variables say holds from the start.
 //   TROUPE_STANDIN_DEVICES   a word for each device, with commas between (tests/device/nvml knows what they mean)
 //   TROUPE_STANDIN_SEED      draws the order of the devices' work
 //   TROUPE_STANDIN_FINDINGS  the file that findings are appended to

@@ -1,0 +1,126 @@
+// What a GPU gives the kernels of a DreamZero block: products as shares of a large square one of the same run,
+// attention beside them, and every kernel that moves memory as a share of a copy.
+//     bench_kernels_device [--device 0] [--model 5b|14b] [--samples 8] [--rounds 7] [--dtype bf16] [--out RESULT.md]
+// bench_kernels_device_standin is the same on the stand-ins of tests/device, where times say nothing.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "bench/kernels/device_cases.h"
+#include "bench/support/bench_options.h"
+#include "bench/support/failures.h"
+#include "device/cuda/cuda_device.h"
+#include "kernels/cuda/cuda_kernels.h"
+
+namespace troupe::bench {
+namespace {
+
+struct Options {
+  int device = 0, rounds = 7;
+  std::int64_t samples = 8;
+  std::string model = "5b", out;
+  std::vector<std::string> dtypes{"bf16"};
+  bool is_short = false;
+};
+
+BlockSizes sizes_of(const Options& options) {
+  if (options.is_short) return {"small", 64, 128, 2, 3, 2, 8, 5};
+  if (options.model == "14b") return {"14B", 5120, 13824, 40, 880, 24};
+  return {"5B", 3072, 14336, 24, 50, 24};
+}
+
+struct Timed {
+  DeviceCase what;
+  Series seconds;
+};
+
+/// Runs all cases in turn, round by round, each as often as fills a twentieth of a second.
+std::vector<Timed> measure(const std::vector<DeviceCase>& cases, device::Stream& stream, const Options& options) {
+  const auto seconds_of = [&](const DeviceCase& what, int times) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < times; ++i) stream.enqueue([&] { return what.enqueue(stream); });
+    stream.synchronize().value();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / times;
+  };
+  std::vector<Timed> timed;
+  std::vector<int> times;
+  for (const auto& what : cases) {
+    seconds_of(what, 1);  // plans and scratch memory
+    times.push_back(options.is_short ? 1 : std::clamp(static_cast<int>(0.05 / seconds_of(what, 1)), 1, 10'000));
+    timed.push_back({what, {}});
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    for (std::size_t i = 0; i < cases.size(); ++i) timed[i].seconds.values.push_back(seconds_of(cases[i], times[i]));
+  }
+  return timed;
+}
+
+/// The first is the limit where `is_limited`.
+std::string table(const char* unit, double scale, const std::vector<Timed>& timed,
+                  const std::function<double(const DeviceCase&)>& work, bool is_limited) {
+  std::string text = fmt::format("\n| | microseconds | {} | of the first |\n|---|---|---|---|\n", unit);
+  const auto rate_of = [&](const Timed& one) {
+    Series rate;
+    for (const double seconds : one.seconds.values) rate.values.push_back(work(one.what) / seconds / scale);
+    return rate;
+  };
+  const Series limit = rate_of(timed.front());
+  for (const auto& one : timed) {
+    const Series rate = rate_of(one);
+    text += fmt::format("| {} | {:.1f} | {} | {} |\n", one.what.name, 1e6 * one.seconds.median(), rate.text(1),
+                        is_limited ? ratio(rate, limit).text(2) : "");
+  }
+  return text;
+}
+
+int run(const Options& options, const std::string& command) {
+  const auto device = device::make_cuda_device(options.device).value();
+  const auto kernels = kernels::cuda::make_cuda_kernels(*device);
+  const auto stream = device->make_stream(device::StreamUse::compute);
+  const auto sizes = sizes_of(options);
+  const auto samples = options.is_short ? 1 : options.samples;
+  std::string tables;
+  const auto flops = [](const DeviceCase& what) { return what.flops; };
+  for (const auto& dtype : options.dtypes) {
+    const auto type = dtype == "bf16" ? kernels::ElementType::bf16 : kernels::ElementType::f32;
+    const auto section = [&](const char* title, auto make, const char* unit, double scale, const auto& work,
+                             bool is_limited) {
+      DeviceValues values(*device, *stream);  // gone before the next ones come
+      const auto timed = measure(make(sizes, samples, type, *kernels, values), *stream, options);
+      const auto text = fmt::format("\n## {}, {}\n{}", title, dtype, table(unit, scale, timed, work, is_limited));
+      fmt::print("{}", text);
+      std::fflush(stdout);
+      tables += text;
+    };
+    section("Products", product_cases, "TFLOP/s", 1e12, flops, true);
+    section("Attention", attention_cases, "TFLOP/s", 1e12, flops, false);
+    section(
+        "Memory", memory_cases, "GB/s", 1e9, [](const DeviceCase& what) { return what.bytes; }, true);
+  }
+  write_result(options.out,
+               fmt::format("# Kernels on a GPU: a block of DreamZero {}, {} samples of {} tokens\n\nMedians of {} "
+                           "rounds in which all cases take turns, lowest and highest in brackets; shares round by "
+                           "round. Products: the first is a square one; memory: a copy, both of the same run. Bytes "
+                           "are those that must be read and written. Operands are drawn.\n{}\n{}",
+                           sizes.name, samples, sizes.tokens(), options.rounds, tables, provenance(command, "")));
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int argc, char** argv) {
+  troupe::bench::Options options;
+  CLI::App app{"What a GPU gives the kernels of a DreamZero block"};
+  app.add_option("--device", options.device, "number of the GPU, as nvidia-smi counts them");
+  app.add_option("--model", options.model, "5b or 14b")->check(CLI::IsMember({"5b", "14b"}));
+  app.add_option("--samples", options.samples, "samples of a micro-batch")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", options.rounds, "timed rounds")->check(CLI::PositiveNumber);
+  troupe::bench::add_dtype_option(app, options.dtypes);
+  troupe::bench::add_result_options(app, options.out, options.is_short);
+  CLI11_PARSE(app, argc, argv);
+  if (options.is_short) options.rounds = 1;
+  return troupe::bench::exit_status("bench_kernels_device", 2, [&] {
+    return troupe::bench::run(options, troupe::bench::command_line("bench_kernels_device", argc, argv));
+  });
+}
