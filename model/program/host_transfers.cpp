@@ -53,11 +53,16 @@ at::Tensor HostTransfers::download(const at::Tensor& there) {
 }
 
 void HostTransfers::begin() {
-  for (auto& crossed : uploaded_) free_uploads_[crossed.buffer.pinned->bytes()].push_back(std::move(crossed.buffer));
-  uploaded_.clear();
+  // before those that were not used, so that the next micro-batch begins with the same
+  for (; !uploaded_.empty(); uploaded_.pop_back()) {
+    auto& buffer = uploaded_.back().buffer;
+    free_uploads_[buffer.pinned->bytes()].push_front(buffer);
+  }
   uploads_by_host_.clear();
-  for (auto& buffer : downloaded_) free_downloads_[buffer.pinned->bytes()].push_back(std::move(buffer));
-  downloaded_.clear();
+  for (; !downloaded_.empty(); downloaded_.pop_back()) {
+    auto& buffer = downloaded_.back();
+    free_downloads_[buffer.pinned->bytes()].push_front(buffer);
+  }
 }
 
 }  // namespace troupe::model
