@@ -14,6 +14,7 @@
 #include "comm/collective/collective.h"
 #include "comm/collective/colour_group.h"
 #include "comm/collective/combine.h"
+#include "comm/collective/shares.h"
 
 namespace troupe::comm {
 namespace {
@@ -100,12 +101,12 @@ class GlooCollective final : public Collective {
   std::string backend() const override { return "gloo"; }
 
   Result<void> all_gather(std::span<std::byte> full, std::span<const std::byte> shard) override {
-    if (full.size() != shard.size() * ranks()) return wrong_size("all_gather", full.size());
+    TROUPE_TRY(check_all_gather(full, shard, world()));
     return gather("all_gather", bytes_of(full), bytes_of(shard));
   }
 
   Result<void> all_to_all(std::span<std::byte> received, std::span<const std::byte> sent) override {
-    if (received.size() != sent.size() || sent.size() % ranks() != 0) return wrong_size("all_to_all", sent.size());
+    TROUPE_TRY(check_all_to_all(received, sent, world()));
     return run("all_to_all", [&] {
       at::Tensor out = bytes_of(received), in = bytes_of(sent);
       std::vector<std::int64_t> equal_split;
@@ -157,9 +158,6 @@ class GlooCollective final : public Collective {
   using Combine = void (*)(std::span<double>, std::span<const double* const>);
 
   std::size_t ranks() const { return static_cast<std::size_t>(world()); }
-  Error wrong_size(const char* op, std::size_t bytes) const {
-    return {Errc::invalid_argument, fmt::format("{}: {} bytes are no equal shares of {} ranks", op, bytes, world())};
-  }
 
   Result<void> gather(const char* name, const at::Tensor& full, const at::Tensor& shard) {
     return run(name, [&] {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
-#include <array>
 #include <utility>
 
 #include "comm/collective/nccl_watch.h"
+#include "comm/collective/shares.h"
 #include "device/cuda/cuda_device.h"
 
 namespace troupe::comm {
@@ -68,7 +68,7 @@ class NcclCollective final : public Collective {
 
   Result<void> enqueue_all_gather(std::span<std::byte> full, std::span<const std::byte> shard,
                                   device::Stream& stream) override {
-    if (full.size() != shard.size() * ranks()) return wrong_size("all_gather", full.size());
+    TROUPE_TRY(check_all_gather(full, shard, world()));
     return issue("all_gather", stream, [&](cudaStream_t on) {
       return ncclAllGather(shard.data(), full.data(), shard.size(), ncclUint8, communicator_, on);
     });
@@ -76,7 +76,7 @@ class NcclCollective final : public Collective {
 
   Result<void> enqueue_all_to_all(std::span<std::byte> received, std::span<const std::byte> sent,
                                   device::Stream& stream) override {
-    if (received.size() != sent.size() || sent.size() % ranks() != 0) return wrong_size("all_to_all", sent.size());
+    TROUPE_TRY(check_all_to_all(received, sent, world()));
     const auto part = sent.size() / ranks();
     return issue("all_to_all", stream, [&](cudaStream_t on) {
       ncclResult_t first = ncclGroupStart();
@@ -118,9 +118,6 @@ class NcclCollective final : public Collective {
     return operation();
   }
   std::size_t ranks() const { return static_cast<std::size_t>(world()); }
-  Error wrong_size(const char* op, std::size_t bytes) const {
-    return {Errc::invalid_argument, fmt::format("{}: {} bytes are no equal shares of {} ranks", op, bytes, world())};
-  }
 
   template <class Call>
   Result<void> issue(const char* what, device::Stream& stream, const Call& call) {

@@ -17,6 +17,13 @@ Error nccl_error(const std::string& name, ncclResult_t status) {
   return {code, fmt::format("{}: NCCL: {}", name, ncclGetErrorString(status))};
 }
 
+/// What NCCL says of a communicator.
+ncclResult_t state_of(ncclComm_t communicator) {
+  ncclResult_t state = ncclSuccess;
+  const auto asked = ncclCommGetAsyncError(communicator, &state);
+  return asked == ncclSuccess ? state : asked;
+}
+
 }  // namespace
 
 NcclWatch::NcclWatch(std::chrono::milliseconds timeout) : timeout_(timeout), thread_([this] { watch(); }) {}
@@ -127,9 +134,7 @@ void NcclWatch::watch() {
 Result<void> NcclWatch::settle(Lock& lock, const std::string& name, ncclComm_t communicator,
                                Clock::time_point deadline) {
   while (true) {
-    ncclResult_t state = ncclSuccess;
-    const auto asked = ncclCommGetAsyncError(communicator, &state);
-    if (asked != ncclSuccess) state = asked;
+    const auto state = state_of(communicator);
     if (state == ncclSuccess) return {};
     if (state != ncclInProgress) fail(nccl_error(name, state));
     if (Clock::now() > deadline)
@@ -141,9 +146,7 @@ Result<void> NcclWatch::settle(Lock& lock, const std::string& name, ncclComm_t c
 
 Result<void> NcclWatch::take_errors() {
   for (const auto communicator : communicators_) {
-    ncclResult_t state = ncclSuccess;
-    const auto asked = ncclCommGetAsyncError(communicator, &state);
-    if (asked != ncclSuccess) state = asked;
+    const auto state = state_of(communicator);
     if (state == ncclSuccess || state == ncclInProgress) continue;
     fail(nccl_error(under_way_.empty() ? "an operation" : under_way_.front().name, state));
     return *failure_;

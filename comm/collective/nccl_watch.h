@@ -49,7 +49,6 @@ class NcclWatch {
   Result<void> status();
   /// Fails all that is under way and all that comes. The first reason stays.
   void abort(const Error& reason);
-  std::chrono::milliseconds timeout() const { return timeout_; }
 
  private:
   struct DestroyEvent {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "comm/collective/colour_group.h"
+#include "comm/collective/shares.h"
 #include "comm/collective/thread_group.h"
 
 namespace troupe::comm {
@@ -18,11 +19,11 @@ class ThreadCollective final : public Collective {
   std::string backend() const override { return "thread"; }
 
   Result<void> all_gather(std::span<std::byte> full, std::span<const std::byte> shard) override {
-    if (full.size() != shard.size() * ranks()) return wrong_size("all_gather", full.size());
+    TROUPE_TRY(check_all_gather(full, shard, world()));
     return run(CollectiveOp::all_gather, {shard.data(), full.data(), shard.size()});
   }
   Result<void> all_to_all(std::span<std::byte> received, std::span<const std::byte> sent) override {
-    if (received.size() != sent.size() || sent.size() % ranks() != 0) return wrong_size("all_to_all", sent.size());
+    TROUPE_TRY(check_all_to_all(received, sent, world()));
     return run(CollectiveOp::all_to_all, {sent.data(), received.data(), sent.size() / ranks()});
   }
   Result<void> all_reduce_sum(std::span<double> values) override {
@@ -47,9 +48,6 @@ class ThreadCollective final : public Collective {
 
  private:
   std::size_t ranks() const { return static_cast<std::size_t>(world()); }
-  Error wrong_size(const char* op, std::size_t bytes) const {
-    return {Errc::invalid_argument, fmt::format("{}: {} bytes are no equal shares of {} ranks", op, bytes, world())};
-  }
   static ThreadBuffers whole(std::span<std::byte> bytes, int root = 0) {
     return {bytes.data(), bytes.data(), bytes.size(), root};
   }

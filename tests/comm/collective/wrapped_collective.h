@@ -9,7 +9,7 @@
 
 namespace troupe::comm {
 
-/// Forwards to another collective; for those that change some of it.
+/// Forwards to another collective of the host; for those that change some of it.
 class WrappedCollective : public Collective {
  public:
   explicit WrappedCollective(std::unique_ptr<Collective> inner) : inner_(std::move(inner)) {}
