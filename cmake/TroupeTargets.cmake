@@ -134,13 +134,13 @@ function(troupe_binary name)
 endfunction()
 
 # troupe_tests(NAME SOURCES a_test.cpp ... [DEPENDS lib ...] LABELS unit ... [TIMEOUT seconds] [COST seconds] [DEFINITIONS d ...]
-#              [PROGRAMS target ...] [ATEN] [LOOPS])
+#              [PROGRAMS target ...] [ATEN] [OPTIMISED])
 # One program test_NAME of a folder's sources with one set of labels. A case is a test of its own, FOLDER.SUITE.CASE, but where the label
 # is unit: there a suite is one, FOLDER.SUITE. TIMEOUT is that of a test, by default 60 s a case and 300 s a suite.
 # COST: what a long test takes. It starts among the first, where it would else end last and alone; ctest knows by itself what
-# this build folder has run before. PROGRAMS: targets that its cases start. LOOPS: its own code takes long to run, and is optimised.
+# this build folder has run before. PROGRAMS: targets that its cases start. OPTIMISED: its own code takes long to run.
 function(troupe_tests name)
-  cmake_parse_arguments(arg "ATEN;LOOPS" "TIMEOUT;COST" "SOURCES;DEPENDS;LABELS;DEFINITIONS;PROGRAMS" ${ARGN})
+  cmake_parse_arguments(arg "ATEN;OPTIMISED" "TIMEOUT;COST" "SOURCES;DEPENDS;LABELS;DEFINITIONS;PROGRAMS" ${ARGN})
   set(target test_${name})
   set(each case)
   set(default_timeout 60)
@@ -159,7 +159,7 @@ function(troupe_tests name)
   target_compile_definitions(${target} PRIVATE TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ${arg_DEFINITIONS})
   # g++ 12 takes copies inside std::string for out of bounds (GCC bug 105329) where a precompiled header makes them visible.
   set(own_options ${test_options})
-  if(arg_LOOPS AND test_options)
+  if(arg_OPTIMISED AND test_options)
     set(own_options -O1)
   endif()
   target_compile_options(${target} PRIVATE ${own_options} $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)

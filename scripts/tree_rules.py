@@ -117,6 +117,7 @@ HEADER_OWNERS = [
     (r"msgpack", "MessagePack", "comm"),
     (r"boost/(beast|asio)", "Boost.Beast", "comm"),
     (r"(gloo|torch/csrc/distributed)/", "Gloo", "comm"),
+    (r"nccl\.h", "NCCL", "comm"),
     (r"(libav|libsw)", "FFmpeg", "data"),
     (r"(arrow|parquet)/", "Arrow", "data"),
     (r"sentencepiece", "SentencePiece", "data"),

@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "kernels/device_kernels.h"
 
 namespace troupe::bench {
-
-using namespace troupe::base;
 
 /// Sizes of DreamZero's transformer and of a training sample (docs/model.md).
 struct BlockSizes {

@@ -7,8 +7,8 @@
 namespace troupe::workers {
 
 /// Whether this build and this machine can run a plan's learners on the devices that it gives them; nothing to check
-/// where they sit on cores. On a device this build fine-tunes DreamZero, with one learner, by AdamW without averages,
-/// and keeps activations there. Loads the module for devices (kernels/device_module.h).
+/// where they sit on cores. On devices this build fine-tunes DreamZero, with the learners of one machine, by AdamW
+/// without averages, and keeps activations there. Loads the module for devices (device/module.h).
 /// Errors, each with the key to change: invalid_argument; those of load_device_module.
 Result<void> check_device_support(const JobConfig& config, const Plan& plan);
 
