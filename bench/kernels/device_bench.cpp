@@ -1,9 +1,10 @@
 // What a GPU gives the kernels of a DreamZero block: products as shares of a large square one of the same run,
-// attention beside them, and every kernel that moves memory as a share of a copy.
+// attention beside them, and what else a block and the optimizer do as shares of a copy.
 //     bench_kernels_device [--device 0] [--model 5b|14b] [--samples 8] [--rounds 7] [--dtype bf16] [--out RESULT.md]
 // bench_kernels_device_standin is the same on the stand-ins of tests/device, where times say nothing.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "bench/kernels/device_cases.h"
@@ -24,9 +25,14 @@ struct Options {
 };
 
 BlockSizes sizes_of(const Options& options) {
-  if (options.is_short) return {"small", 64, 128, 2, 3, 2, 8, 5};
-  if (options.model == "14b") return {"14B", 5120, 13824, 40, 880, 24};
-  return {"5B", 3072, 14336, 24, 50, 24};
+  SequenceLayout layout{.frames = 9, .frames_per_block = 2, .blocks = 4, .states_per_block = 1, .max_blocks = 4};
+  const auto with = [&](std::int64_t grid_rows, std::int64_t grid_cols, std::int64_t actions) {
+    layout.grid_rows = grid_rows, layout.grid_cols = grid_cols, layout.actions_per_block = actions;
+    return layout;
+  };
+  if (options.is_short) return {"small", 64, 128, 2, with(1, 3, 2), 8, 5};
+  if (options.model == "14b") return {"14B", 5120, 13824, 40, with(22, 40, 24)};
+  return {"5B", 3072, 14336, 24, with(5, 10, 24)};
 }
 
 struct Timed {
@@ -97,12 +103,13 @@ int run(const Options& options, const std::string& command) {
     section(
         "Memory", memory_cases, "GB/s", 1e9, [](const DeviceCase& what) { return what.bytes; }, true);
   }
-  write_result(options.out,
-               fmt::format("# Kernels on a GPU: a block of DreamZero {}, {} samples of {} tokens\n\nMedians of {} "
-                           "rounds in which all cases take turns, lowest and highest in brackets; shares round by "
-                           "round. Products: the first is a square one; memory: a copy, both of the same run. Bytes "
-                           "are those that must be read and written. Operands are drawn.\n{}\n{}",
-                           sizes.name, samples, sizes.tokens(), options.rounds, tables, provenance(command, "")));
+  write_result(
+      options.out,
+      fmt::format("# Kernels on a GPU: a block of DreamZero {}, {} samples of {} tokens\n\nMedians of {} "
+                  "rounds in which all cases take turns, lowest and highest in brackets; shares round by "
+                  "round. Products: the first is a square one; memory: a copy, both of the same run. Bytes "
+                  "are those that must be read and written. Operands are drawn.\n{}\n{}",
+                  sizes.name, samples, sizes.layout.tokens(), options.rounds, tables, provenance(command, "")));
   return 0;
 }
 

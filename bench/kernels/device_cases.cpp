@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "base/random.h"
 #include "kernels/element.h"
@@ -41,36 +40,15 @@ void add_linear(std::vector<DeviceCase>& cases, const std::string& name, std::in
   add("dw", {.layout = ProductLayout::tn, .m = out, .n = in, .k = rows, .out_type = ElementType::f32, .a = dy, .b = x});
 }
 
-/// The queries of a sample and what they see (docs/model.md): frame 0 and 4 chunks of 2 frames, clean and noisy.
-std::vector<kernels::AttentionSegment> chunk_segments(const BlockSizes& sizes) {
-  const auto frame = narrow(sizes.frame_tokens), actions = narrow(sizes.actions), noisy = 9 * frame, rest = 18 * frame;
-  std::vector<kernels::AttentionSegment> segments{{{0, frame}, {{0, frame}}}};
-  const auto clean_until = [&](int chunk) { return frame + chunk * 2 * frame; };
-  for (int i = 0; i < 4; ++i) segments.push_back({{clean_until(i), clean_until(i + 1)}, {{0, clean_until(i + 1)}}});
-  segments.push_back({{noisy, noisy + frame}, {{noisy, noisy + frame}}});
-  const auto keys = [&](int i) {
-    const auto state = rest + 4 * actions + i;
-    return std::vector<kernels::AttentionRange>{{0, clean_until(i)},
-                                                {noisy + clean_until(i), noisy + clean_until(i + 1)},
-                                                {rest + i * actions, rest + (i + 1) * actions},
-                                                {state, state + 1}};
-  };
-  for (int i = 0; i < 4; ++i) segments.push_back({{noisy + clean_until(i), noisy + clean_until(i + 1)}, keys(i)});
-  for (int i = 0; i < 4; ++i) segments.push_back({{rest + i * actions, rest + (i + 1) * actions}, keys(i)});
-  for (int i = 0; i < 4; ++i) {
-    const auto state = rest + 4 * actions + i;
-    segments.push_back({{state, state + 1}, {{state, state + 1}}});
-  }
-  return segments;
-}
-
-double pairs_of(const std::vector<kernels::AttentionSegment>& segments) {
-  double pairs = 0;
+/// As kernels are planned by.
+std::vector<kernels::AttentionSegment> planned(const std::vector<model::AttentionSegment>& segments) {
+  const auto range = [](const TokenRange& r) { return kernels::AttentionRange{narrow(r.begin), narrow(r.end)}; };
+  std::vector<kernels::AttentionSegment> all;
   for (const auto& segment : segments) {
-    for (const auto& keys : segment.keys)
-      pairs += static_cast<double>(segment.queries.end - segment.queries.begin) * (keys.end - keys.begin);
+    all.push_back({range(segment.query), {}});
+    for (const auto& keys : segment.keys) all.back().keys.push_back(range(keys));
   }
-  return pairs;
+  return all;
 }
 
 }  // namespace
@@ -117,7 +95,7 @@ std::vector<DeviceCase> product_cases(const BlockSizes& s, std::int64_t samples,
   const auto side = std::min<std::int64_t>(8192, 4 * s.width);
   add_linear(cases, "square", side, side, side, type, kernels, values);
   cases.resize(1);
-  const auto rows = samples * s.tokens(), d = s.width;
+  const auto rows = samples * s.layout.tokens(), d = s.width;
   add_linear(cases, "q, k and v", rows, d, 3 * d, type, kernels, values);
   add_linear(cases, "o", rows, d, d, type, kernels, values);
   add_linear(cases, "q to text", rows, d, d, type, kernels, values);
@@ -132,9 +110,10 @@ std::vector<DeviceCase> product_cases(const BlockSizes& s, std::int64_t samples,
 std::vector<DeviceCase> attention_cases(const BlockSizes& s, std::int64_t samples, ElementType type,
                                         kernels::DeviceKernels& kernels, DeviceValues& values) {
   std::vector<DeviceCase> cases;
-  const auto add = [&](const std::string& name, const std::vector<kernels::AttentionSegment>& segments,
-                       std::int64_t queries, std::int64_t keys) {
-    const auto plan = kernels::plan_attention(segments, narrow(keys));
+  const auto queries = s.layout.tokens();
+  const auto add = [&](const std::string& name, const std::vector<model::AttentionSegment>& segments,
+                       std::int64_t keys) {
+    const auto plan = kernels::plan_attention(planned(segments), narrow(keys));
     const kernels::DeviceAttentionPlan there{values.of(plan.query_tiles), values.of(plan.key_tiles),
                                              values.of(plan.ranges),
                                              narrow(static_cast<std::int64_t>(plan.query_tiles.size())),
@@ -163,7 +142,7 @@ std::vector<DeviceCase> attention_cases(const BlockSizes& s, std::int64_t sample
                                                     gradient(k_count),
                                                     gradient(k_count)};
     // two products forward, and five in a gradient that forms the weights again
-    const double flops = 2.0 * pairs_of(segments) * static_cast<double>(s.width * samples);
+    const double flops = 2.0 * visible_pairs(segments) * static_cast<double>(s.width * samples);
     cases.push_back({name + ", forward", 2 * flops, 0,
                      [forward, &kernels](device::Stream& stream) { return kernels.attention(forward, stream); }});
     cases.push_back({name + ", gradient", 5 * flops, 0, [backward, &kernels](device::Stream& stream) {
@@ -171,17 +150,17 @@ std::vector<DeviceCase> attention_cases(const BlockSizes& s, std::int64_t sample
                      }});
   };
   const auto dense = [&](std::int64_t keys) {
-    return std::vector<kernels::AttentionSegment>{{{0, narrow(s.tokens())}, {{0, narrow(keys)}}}};
+    return std::vector<model::AttentionSegment>{{model::AttentionSegment::Kind::clean, {0, queries}, {{0, keys}}}};
   };
-  add("segments", chunk_segments(s), s.tokens(), s.tokens());
-  add("text", dense(s.text), s.tokens(), s.text);
-  add("pictures", dense(s.image), s.tokens(), s.image);
+  add("segments", s.layout.segments(), queries);
+  add("text", dense(s.text), s.text);
+  add("pictures", dense(s.image), s.image);
   return cases;
 }
 
 std::vector<DeviceCase> memory_cases(const BlockSizes& s, std::int64_t samples, ElementType type,
                                      kernels::DeviceKernels& kernels, DeviceValues& values) {
-  const auto rows = samples * s.tokens(), d = s.width, count = rows * d;
+  const auto rows = samples * s.layout.tokens(), d = s.width, count = rows * d;
   const auto e = size_of(type);
   std::vector<DeviceCase> cases;
   const auto add = [&](const char* name, std::int64_t bytes, std::function<Result<void>(device::Stream&)> enqueue) {
@@ -197,12 +176,12 @@ std::vector<DeviceCase> memory_cases(const BlockSizes& s, std::int64_t samples, 
   add("copy", 2 * copied, [=](device::Stream& stream) { return stream.copy(target, source, copied), Result<void>(); });
 
   // a frame has a row of the table
-  std::vector<std::int32_t> table_row(static_cast<std::size_t>(s.tokens()));
+  std::vector<std::int32_t> table_row(static_cast<std::size_t>(s.layout.tokens()));
   for (std::size_t i = 0; i < table_row.size(); ++i)
-    table_row[i] = narrow(static_cast<std::int64_t>(i) / s.frame_tokens);
+    table_row[i] = narrow(static_cast<std::int64_t>(i) / s.layout.frame_tokens());
   const std::int64_t per_sample = table_row.back() + 1, table_rows = samples * per_sample;
   const auto sorted = kernels::sort_runs(
-      kernels::row_runs(samples, s.tokens(), table_row.data(), per_sample, /*per_sample=*/true), table_rows);
+      kernels::row_runs(samples, s.layout.tokens(), table_row.data(), per_sample, /*per_sample=*/true), table_rows);
   const kernels::DeviceRuns runs{values.of(sorted.runs), static_cast<std::int64_t>(sorted.runs.size()),
                                  values.of(sorted.first), table_rows};
   const auto table = [&] { return kernels::DeviceTable{values.drawn(type, table_rows * d), d}; };
@@ -216,8 +195,8 @@ std::vector<DeviceCase> memory_cases(const BlockSizes& s, std::int64_t samples, 
       [=, &kernels](device::Stream& on) { return kernels.modulated_norm_gradient(norm_gradient, on); });
 
   const auto head = d / s.heads;
-  const kernels::DeviceRotation rotation{floats(s.tokens() * head / 2), floats(s.tokens() * head / 2), s.tokens(),
-                                         head};
+  const kernels::DeviceRotation rotation{floats(s.layout.tokens() * head / 2), floats(s.layout.tokens() * head / 2),
+                                         s.layout.tokens(), head};
   auto* rstd = reinterpret_cast<float*>(values.room(4 * rows));
   const kernels::DeviceRmsNorm rms{type, rows, d, x, d, values.drawn(type, d), 1e-6, rotation, to, rstd};
   add("RMS norm with rotation", 2 * count * e, [=, &kernels](device::Stream& on) { return kernels.rms_norm(rms, on); });

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "kernels/device_kernels.h"
+#include "model/wan/sequence_layout.h"
 
 namespace troupe::bench {
 
@@ -17,10 +18,9 @@ namespace troupe::bench {
 struct BlockSizes {
   std::string name;
   std::int64_t width, hidden, heads;
-  /// of a latent frame; 9 frames clean, 9 noisy, then 4 chunks of actions and a state each
-  std::int64_t frame_tokens, actions;
+  SequenceLayout layout;
+  /// rows of context
   std::int64_t text = 512, image = 257;
-  std::int64_t tokens() const { return 18 * frame_tokens + 4 * (actions + 1); }
 };
 
 /// Values on a device. Those that kernels read are drawn: with zeros a GPU draws less power and clocks higher.
@@ -62,7 +62,7 @@ std::vector<DeviceCase> product_cases(const BlockSizes& sizes, std::int64_t samp
 /// Attention of a training sample by segments, and to text and pictures, forward and backward.
 std::vector<DeviceCase> attention_cases(const BlockSizes& sizes, std::int64_t samples, kernels::ElementType type,
                                         kernels::DeviceKernels& kernels, DeviceValues& values);
-/// A copy, the limit of the others, then the kernels that move memory.
+/// A copy, the limit of the others, then what else a block and the optimizer spend memory traffic on.
 std::vector<DeviceCase> memory_cases(const BlockSizes& sizes, std::int64_t samples, kernels::ElementType type,
                                      kernels::DeviceKernels& kernels, DeviceValues& values);
 

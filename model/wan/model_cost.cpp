@@ -7,14 +7,6 @@
 namespace troupe::model {
 namespace {
 
-double visible_pairs(const std::vector<AttentionSegment>& segments) {
-  double pairs = 0;
-  for (const auto& segment : segments) {
-    for (const auto& keys : segment.keys) pairs += to_double(segment.query.size()) * to_double(keys.size());
-  }
-  return pairs;
-}
-
 /// Attention of one block: of its own rows, and of `outputs` rows over the context.
 double attention_flops(const ModelConfig& config, double outputs, double pairs, double context) {
   return 4 * (pairs + outputs * context) * to_double(config.dit.dim);

@@ -4,6 +4,15 @@
 
 namespace troupe::model {
 
+double visible_pairs(const std::vector<AttentionSegment>& segments) {
+  double pairs = 0;
+  for (const auto& segment : segments) {
+    for (const auto& keys : segment.keys)
+      pairs += static_cast<double>(segment.query.size()) * static_cast<double>(keys.size());
+  }
+  return pairs;
+}
+
 std::vector<AttentionSegment> SequenceLayout::segments() const {
   using Kind = AttentionSegment::Kind;
   const std::int64_t fs = frame_tokens(), nfpb = frames_per_block;

@@ -27,6 +27,9 @@ struct AttentionSegment {
   bool copies_value() const { return query.size() == 1 && keys.size() == 1 && keys[0].size() == 1; }
 };
 
+/// Pairs of a query and a key that it sees.
+double visible_pairs(const std::vector<AttentionSegment>& segments);
+
 /// Where each token stands in the DiT's sequence. Everything but attention works per token, so the order is ours:
 ///     [ clean frames | noisy frame 0 | group 1 | ... | group nb ]
 ///     group k = [ noisy block k | actions k | states k ]
