@@ -9,7 +9,7 @@ namespace {
 TEST_F(DeviceRunTest, FiftyKillsWithinCollectivesLeaveTheSameWeights) { expect_kills_leave_the_same_weights(80, 50); }
 
 TEST_F(DeviceRunTest, TheQuickstartOnTwoDevicesFollowsTwoLearnersOnCores) {
-  const auto losses = [&](const std::string& root, const Words& where, std::map<std::string, std::string> environment) {
+  const auto losses = [&](const std::string& root, const Words& where, Environment environment) {
     ProgramOptions with = options(std::move(environment));
     with.deadline = std::chrono::hours(2);
     expect_end(run_program(Words{"run", "quickstart:sft", "training.steps=50", "eval.every=0", "metrics.every=1",

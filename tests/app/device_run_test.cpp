@@ -4,13 +4,7 @@
 namespace troupe::app {
 namespace {
 
-TEST_F(DeviceRunTest, TrainsAsOnCores) {
-  expect_end(run_small(job() + Words{"cluster.component_placement.learner=0:0", "job.run_root=cores"}), 0);
-  expect_end(run_small(job() + on_devices("0"), machine("H200")), 0, {"RUN COMPLETE"});
-  expect_close(curve("train/loss", "cores"), curve("train/loss"));
-  expect_verified(16);
-  EXPECT_EQ(findings(), "");
-}
+TEST_F(DeviceRunTest, TrainsAsOnCores) { expect_trains_as_on_cores("0", machine("H200")); }
 
 TEST_F(DeviceRunTest, GoesOnFromACheckpointOfCores) {
   expect_end(run_small(job() + Words{"cluster.component_placement.learner=0:0", "job.run_root=cores"}), 0);
@@ -22,35 +16,18 @@ TEST_F(DeviceRunTest, GoesOnFromACheckpointOfCores) {
 }
 
 TEST_F(DeviceRunTest, AKilledLearnerIsStartedAgainWithTheSameWeights) {
-  const Words words = job() + on_devices("0") + Words{"checkpoint.interval=2", "cluster.restart.backoff_initial_s=0.1"};
-  expect_end(run_small(words + Words{"job.run_root=undisturbed"}, machine("H200")), 0);
   auto struck = machine("H200");
   struck["TROUPE_FAULT"] = "learner.step@learner/0#0 step 3:kill";
-  expect_end(run_small(words, struck), 0, {"restarts 1"});
-  expect_verified(16);
-  EXPECT_TRUE(exported() == exported("undisturbed"));
-  EXPECT_EQ(findings(), "");
+  expect_same_weights(on_devices("0") + Words{"checkpoint.interval=2"}, machine("H200"), struck, 1);
 }
 
-TEST_F(DeviceRunTest, TwoLearnersExchangeOverNcclAsOnCores) {
-  expect_end(run_small(job() + Words{"cluster.component_placement.learner=0:0-1", "job.run_root=cores"}), 0);
-  expect_end(run_small(job() + on_devices("0-1"), machine("H200,H200")), 0, {"RUN COMPLETE"});
-  expect_close(curve("train/loss", "cores"), curve("train/loss"));
-  expect_verified(16);
-  EXPECT_EQ(findings(), "");
-}
+TEST_F(DeviceRunTest, TwoLearnersExchangeOverNcclAsOnCores) { expect_trains_as_on_cores("0-1", machine("H200,H200")); }
 
 TEST_F(DeviceRunTest, TheKillOfALearnerFreesThePeerThatNcclLeavesWaiting) {
-  const Words words =
-      job() + on_devices("0-1") + Words{"checkpoint.interval=2", "cluster.restart.backoff_initial_s=0.1"};
-  expect_end(run_small(words + Words{"job.run_root=undisturbed"}, machine("H200,H200")), 0);
   auto struck = machine("H200,H200");
   struck["TROUPE_STANDIN_LOST_PEERS"] = "hang";
   struck["TROUPE_FAULT"] = "learner.step@learner/1#0 step 3:kill";
-  expect_end(run_small(words, struck), 0, {"restarts 1"});
-  expect_verified(16);
-  EXPECT_TRUE(exported() == exported("undisturbed"));
-  EXPECT_EQ(findings(), "");
+  expect_same_weights(on_devices("0-1") + Words{"checkpoint.interval=2"}, machine("H200,H200"), struck, 1);
 }
 
 TEST_F(DeviceRunTest, GraphsChangeNoBit) {
