@@ -1,5 +1,7 @@
 #include "device/nvml.h"
 
+#include <gmock/gmock.h>
+
 #include <cstdlib>
 #include <map>
 #include <optional>

@@ -2,6 +2,7 @@
 #include "tests/device/standin/standin.h"
 
 #include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
 
 #include <functional>
 #include <numeric>

@@ -1,6 +1,8 @@
 // Attention on a device against softmax in f64, written out: segments, shared keys, both element types.
 #include "kernels/cuda/attention.h"
 
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>

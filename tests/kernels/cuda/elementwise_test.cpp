@@ -1,6 +1,8 @@
 // Activations, sums and what else goes element by element or column by column, beside the host forms and f64.
 #include "kernels/cuda/elementwise.h"
 
+#include <gmock/gmock.h>
+
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/modulation.h"

@@ -1,6 +1,8 @@
 // The kernels of an update on a device: the same bits as the CPU's.
 #include "kernels/cuda/optimizer.h"
 
+#include <gmock/gmock.h>
+
 #include <cmath>
 #include <cstring>
 

@@ -1,6 +1,8 @@
 // Products by cuBLASLt, on its stand-in: which matrix is which, strides, bias, accumulation, one workspace a stream.
 #include "kernels/cuda/product.h"
 
+#include <gmock/gmock.h>
+
 #include <memory>
 
 #include "tests/kernels/cuda/device_array.h"
