@@ -3,7 +3,8 @@
 # both policies on the same evaluation seeds and noise with McNemar's exact test, and serves the trained one to itself.
 # --from state: rl_arm7_reach_sft, then rl_arm7_reach_grpo_flow; pixels: rl_arm7_reach_pixels_sft, then rl_arm7_reach_pixels_grpo; pixels_ppo: then
 # rl_arm7_reach_pixels_ppo; dreamzero: sft_arm7_reach_tiny for 5,000 steps, of which the checkpoint with the least held-out loss goes on with
-# rl_dreamzero_tiny_arm7, beside rl_arm7_reach_sft from the same recordings.
+# rl_dreamzero_tiny_arm7, of which the checkpoint is compared that succeeded most often in its job's own 64 episodes, beside rl_arm7_reach_sft
+# from the same recordings.
 #     bench/rl/reach_flow.sh [--from state|pixels|pixels_ppo|dreamzero] [--seed S] [--episodes N] [--out RESULT.md] [--troupe TROUPE] [--sft k=v]... [--rl k=v]... [--short]
 # Everything stays in build/rl-curves/reach-flow-*; exit status 1 unless the cloned policy succeeds in 30 to 60 % (pixels: 40 % and more; pixels_ppo and
 # dreamzero: any) and the trained one in 20 points more (pixels_ppo: 30, dreamzero: 10), at p < 0.01.
@@ -14,7 +15,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/bench/support/provenance.sh"
 source "$root/bench/support/job_options.sh"
 seed=1 episodes=200 short=no from=state sft=() rl=() command="bench/rl/reach_flow.sh $*"
-usage() { echo "reach_flow: $1" >&2; sed -n '7p' "$0" >&2; exit 2; }
+usage() { echo "reach_flow: $1" >&2; sed -n '8p' "$0" >&2; exit 2; }
 flag() {
   case $1 in
     --short) short=yes episodes=2 ;;
@@ -34,16 +35,17 @@ option() {
 read_options "$@"
 [ ${#words[@]} -eq 0 ] || usage "'${words[0]}' is for which job? --sft or --rl"
 clone=rl_arm7_reach_pixels_sft cameras=(--cameras front,side) demonstrations=400 data=data/arm7-reach-views least=0.4 most=1 gain=0.2
-start=sft/latest/checkpoints/latest play=() beside="" beside_steps=2000 rows=160
+start=sft/latest/checkpoints/latest end=rl/latest/checkpoints/latest play=() beside="" beside_steps=2000 rows=160
 case $from in
   state) clone=rl_arm7_reach_sft improve=rl_arm7_reach_grpo_flow cameras=() demonstrations=100 data=data/arm7-reach least=0.3 most=0.6 ;;
   pixels) improve=rl_arm7_reach_pixels_grpo ;;
   pixels_ppo) improve=rl_arm7_reach_pixels_ppo least=0 gain=0.3 sft=(algorithm.name=ppo ${sft[@]+"${sft[@]}"}) ;;
   dreamzero)
     clone=sft_arm7_reach_tiny improve=rl_dreamzero_tiny_arm7 cameras=(--cameras front) data=data/arm7-reach-front least=0 gain=0.1 rows=112
-    start=sft/latest/checkpoints/best play=(--env arm7/reach-v1 --sampler euler --steps 4) beside=rl_arm7_reach_sft
+    start=sft/latest/checkpoints/best end=rl/latest/checkpoints/best play=(--env arm7/reach-v1 --sampler euler --steps 4) beside=rl_arm7_reach_sft
     sft=(checkpoint.keep_best=eval/loss checkpoint.interval=500 eval.every=500 eval.max_samples=32 'data.eval_episodes=[0,1,2,3,4,5,6,7]'
       training.steps=5000 optimizer.lr=2e-3 ${sft[@]+"${sft[@]}"})
+    rl=(checkpoint.keep_best=eval/success eval.every=2 eval.episodes=64 checkpoint.interval=2 ${rl[@]+"${rl[@]}"})
     ;;
   *) usage "--from $from; wanted state, pixels, pixels_ppo or dreamzero" ;;
 esac
@@ -51,7 +53,7 @@ if [ "$short" = yes ]; then
   demonstrations=10 beside_steps=20
   sft+=(training.steps=20 checkpoint.interval=20)
   [ "$from" != dreamzero ] || sft+=(eval.every=20)
-  rl+=(training.steps=1 env.num_envs=16 env.blocks=2 "training.global_batch_size=$rows" "training.micro_batch_size=$((rows / 4))" eval.episodes=2)
+  rl+=(training.steps=1 eval.every=1 checkpoint.interval=1 env.num_envs=16 env.blocks=2 "training.global_batch_size=$rows" "training.micro_batch_size=$((rows / 4))" eval.episodes=2)
 fi
 refuse_dirty_tree "$out"
 need_program "$troupe" troupe
@@ -62,20 +64,23 @@ if [ "$short" = yes ]; then
 fi
 mkdir -p "$folder"
 cd "$folder"
+trap 'tail -n 5 ./*.txt >&2' ERR
 
 "$troupe" record arm7/reach-v1 --out "$data" --episodes "$demonstrations" --seed "$seed" ${cameras[@]+"${cameras[@]}"} >record.txt
 "$troupe" run "$clone" "job.seed=$seed" job.run_root=sft ${sft[@]+"${sft[@]}"} >sft.txt 2>&1
-"$troupe" eval "$start" --episodes "$episodes" ${play[@]+"${play[@]}"} --json >before.json 2>/dev/null
+# seeds that no evaluation of these jobs has played: none of them chose a checkpoint
+seeds=(--episodes "$episodes" --seed 2000000)
+"$troupe" eval "$start" "${seeds[@]}" ${play[@]+"${play[@]}"} --json >before.json 2>/dev/null
 begin=$EPOCHREALTIME
 "$troupe" run "$improve" "job.seed=$seed" job.run_root=rl "model.init.path=$start" ${rl[@]+"${rl[@]}"} >rl.txt 2>&1
 seconds=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.0f", b - a }')
-"$troupe" eval rl/latest --episodes "$episodes" --compare "$start" ${play[@]+"${play[@]:2}"} >compared.txt 2>&1
-"$troupe" eval rl/latest --episodes "$episodes" --json >after.json 2>/dev/null
-"$troupe" serve rl/latest --protocol openpi --once-selftest >serve.txt 2>&1
+"$troupe" eval "$end" "${seeds[@]}" --compare "$start" ${play[@]+"${play[@]:2}"} >compared.txt 2>&1
+"$troupe" eval "$end" "${seeds[@]}" --json >after.json 2>/dev/null
+"$troupe" serve "$end" --protocol openpi --once-selftest >serve.txt 2>&1
 if [ -n "$beside" ]; then
   "$troupe" run "$beside" "job.seed=$seed" job.run_root=beside "data.sets=$data" "training.steps=$beside_steps" >beside.txt 2>&1
   printf '\nBeside %s of %s steps, trained on the same recordings:\n' "$beside" "$beside_steps" >>compared.txt
-  "$troupe" eval rl/latest --episodes "$episodes" --compare beside/latest >>compared.txt 2>&1
+  "$troupe" eval "$end" "${seeds[@]}" --compare beside/latest >>compared.txt 2>&1
 fi
 
 status=0
