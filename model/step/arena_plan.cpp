@@ -18,16 +18,6 @@ bool overlap(const ArenaRange& a, const ArenaRange& b) {
   return a.arena == b.arena && a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
 }
 
-Work operator+(const Work& a, const Work& b) {
-  return {a.product_flops + b.product_flops, a.attention_flops + b.attention_flops, a.moved_bytes + b.moved_bytes,
-          a.sent_bytes + b.sent_bytes, a.offloaded_bytes + b.offloaded_bytes};
-}
-
-Work operator*(double times, const Work& work) {
-  return {times * work.product_flops, times * work.attention_flops, times * work.moved_bytes, times * work.sent_bytes,
-          times * work.offloaded_bytes};
-}
-
 ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
   TROUPE_CHECK(shape_.chain >= 1 && num_units() - shape_.chain <= 1, "a chain of units, and at most one behind it");
   TROUPE_CHECK(shape_.stash_slots == 0 || shape_.stash_slots >= 2, "a block and the one before it are in place");

@@ -103,17 +103,13 @@ bool overlap(const ArenaRange& a, const ArenaRange& b);
 
 /// What an operation has to do.
 struct Work {
-  /// floating-point operations of products, and of attention's scores and sums
-  double product_flops = 0, attention_flops = 0;
-  /// read and written by norms, residual sums, optimizers and copies
+  /// read and written by sums, optimizers and copies; what a unit's pass does its program knows
   double moved_bytes = 0;
   /// to other ranks
   double sent_bytes = 0;
   /// to and from the memory behind the device's own
   double offloaded_bytes = 0;
 };
-Work operator+(const Work& a, const Work& b);
-Work operator*(double times, const Work& work);
 
 struct UnitShape {
   std::string name;
@@ -126,8 +122,6 @@ struct UnitShape {
   bool has_replicated = false;
   /// bytes that its forward leaves for its backward; 1 where only the run will tell
   std::int64_t kept = 1;
-  /// of one micro-batch; backward counts what it runs again
-  Work forward = {}, backward = {};
 };
 
 /// All that a rank's memory and operations depend on.

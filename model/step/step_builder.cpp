@@ -49,28 +49,18 @@ Work StepBuilder::work_of(const Op& op) const {
     touched += static_cast<double>(access.range.bytes) * (access.writes && updates ? 2 : 1);
   switch (op.kind) {
     case OpKind::forward:
-      return plan_.shape().units[static_cast<std::size_t>(op.unit)].forward;
     case OpKind::backward:
-      return plan_.shape().units[static_cast<std::size_t>(op.unit)].backward;
-    case OpKind::network: {
-      Work sum;
-      for (int u = 0; u < chain(); ++u) {
-        const UnitShape& unit = plan_.shape().units[static_cast<std::size_t>(u)];
-        sum = sum + unit.forward + unit.backward;
-      }
-      return sum;
-    }
+    case OpKind::network:
+      return {};
     case OpKind::gather:
     case OpKind::replicate:
     case OpKind::exchange: {
       // of what becomes whole, or of what was found: all but this rank's own part
       const ArenaRange& whole = op.kind == OpKind::exchange ? op.accesses.front().range : op.accesses.back().range;
       const double others = 1.0 - 1.0 / (op.kind == OpKind::replicate ? plan_.shape().replicas : plan_.shape().world);
-      return {.product_flops = 0,
-              .attention_flops = 0,
-              .moved_bytes = 0,
-              .sent_bytes = others * static_cast<double>(whole.bytes),
-              .offloaded_bytes = 0};
+      Work work;
+      work.sent_bytes = others * static_cast<double>(whole.bytes);
+      return work;
     }
     case OpKind::stash_out:
     case OpKind::stash_in:

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "model/step/step_text.h"
 
 namespace troupe::model {
@@ -13,12 +12,6 @@ namespace {
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 std::size_t track_of(const Op& op) { return static_cast<std::size_t>(op.stream); }
 bool computes(const Op& op) { return op.stream == OpStream::compute || op.stream == OpStream::optimizer; }
-
-double seconds_of(double work, double rate, const char* what) {
-  if (work == 0) return 0;
-  TROUPE_CHECK(rate > 0, fmt::format("a step with {} needs a rate for it", what));
-  return work / rate;
-}
 
 /// Seconds before `end` that none of these covers.
 double uncovered(std::vector<TimedOp> covering, double end) {
@@ -32,20 +25,6 @@ double uncovered(std::vector<TimedOp> covering, double end) {
 }
 
 }  // namespace
-
-StepTiming time_step(std::span<const Op> operations, const StepRates& rates) {
-  return time_step(
-      operations,
-      [&rates](const Op& op) {
-        return OpSeconds{.launch = rates.launch,
-                         .products = seconds_of(op.work.product_flops, rates.products, "products"),
-                         .attention = seconds_of(op.work.attention_flops, rates.attention, "attention"),
-                         .moving = seconds_of(op.work.moved_bytes, rates.memory, "bytes to move"),
-                         .sending = seconds_of(op.work.sent_bytes, rates.link, "bytes to send"),
-                         .offloading = seconds_of(op.work.offloaded_bytes, rates.offload, "offloaded states")};
-      },
-      StreamSharing::beside);
-}
 
 StepTiming time_step(std::span<const Op> operations, const std::function<OpSeconds(const Op&)>& times_of,
                      StreamSharing sharing) {

@@ -9,18 +9,6 @@
 
 namespace troupe::model {
 
-/// How fast a rank does each kind of work. Rates of a machine that was not measured are assumptions.
-struct StepRates {
-  /// FLOP/s
-  double products = 0, attention = 0;
-  /// bytes/s of a rank's memory, and to other ranks
-  double memory = 0, link = 0;
-  /// bytes/s to and from the memory behind the device's own
-  double offload = 0;
-  /// seconds that every operation takes besides
-  double launch = 0;
-};
-
 /// What an operation takes, in seconds of each kind, one after the other.
 struct OpSeconds {
   double launch = 0, products = 0, attention = 0, moving = 0, sending = 0, offloading = 0;
@@ -50,10 +38,7 @@ struct StepTiming {
 };
 
 /// A discrete-event run: a stream's operations follow each other, and each begins when what it waits for has ended.
-/// Streams do not slow each other down. Of an operation: its products, attention and bytes one after the other. Every
-/// kind of work that the step has needs a rate. Pure.
-StepTiming time_step(std::span<const Op> operations, const StepRates& rates);
-/// The same where the times of operations are known in another way.
+/// Streams do not slow each other down. Of an operation: its products, attention and bytes one after the other. Pure.
 StepTiming time_step(std::span<const Op> operations, const std::function<OpSeconds(const Op&)>& times_of,
                      StreamSharing sharing);
 

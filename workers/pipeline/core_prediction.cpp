@@ -1,30 +1,14 @@
 #include "workers/pipeline/core_prediction.h"
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "kernels/product.h"
-#include "workers/learner/engine_options.h"
 #include "workers/pipeline/core_timing.h"
+#include "workers/pipeline/planned_kernels.h"
 
 namespace troupe::workers {
 namespace {
-
-/// The process' form of products, for as long as this lives.
-class FormScope {
- public:
-  explicit FormScope(const std::string& form) : before_(product_form()) {
-    if (const auto wanted = enum_value<ProductForm>(form)) set_product_form(*wanted);
-  }
-  ~FormScope() { set_product_form(before_); }
-  FormScope(const FormScope&) = delete;
-  FormScope& operator=(const FormScope&) = delete;
-
- private:
-  const ProductForm before_;
-};
 
 std::vector<const PlannedActor*> learners_of(const Plan& plan) {
   std::vector<const PlannedActor*> learners;
@@ -32,13 +16,6 @@ std::vector<const PlannedActor*> learners_of(const Plan& plan) {
     if (actor.role == "learner") learners.push_back(&actor);
   }
   return learners;
-}
-
-/// The job with the plan's levels of recompute.
-JobConfig decided(JobConfig job, const Plan& plan) {
-  job.activation_checkpoint.mode = plan.activation_checkpoint;
-  job.activation_checkpoint.counts = plan.recompute_counts;
-  return job;
 }
 
 Error nothing(const std::string& why) { return {Errc::failed_precondition, why}; }
@@ -64,24 +41,15 @@ Result<CorePrediction> predict_on_cores(const JobConfig& job, const ModelCost& c
     return nothing(fmt::format("how fast ranks send to each other by {} is not measured", plan.collective));
   CorePrediction prediction{.ranks = static_cast<int>(learners.size()), .threads = cores.threads};
   TROUPE_ASSIGN(prediction.step, planned_step(job, cost, plan));
-  {
-    const FormScope form(plan.products);
-    prediction.product_rate = rates->products[product_dtype(is_bf16 ? at::kBFloat16 : at::kFloat) == at::kBFloat16];
-    cores.units = unit_kernels(job.model, job.data.window, is_bf16 ? at::kBFloat16 : at::kFloat, plan.batch.micro,
-                               job_engine_options(decided(job, plan), /*run_dir=*/"").recompute);
-  }
+  cores.units = planned_kernels(job, plan, plan.products);
+  prediction.product_rate = rates->products[is_bf16 && plan.products != "widened"];
   const bool fills_machine = prediction.ranks * prediction.threads >= rates->threads;
   prediction.timing = time_step(
       prediction.step.operations,
       [&](const Op& op) { return seconds_on_cores(op, *prediction.step.plan, cores, *rates); },
       fills_machine ? StreamSharing::in_turn : StreamSharing::beside);
   prediction.samples_per_second = static_cast<double>(plan.batch.global) / prediction.timing.seconds;
-  for (const Op& op : prediction.step.operations) {
-    if (op.kind != OpKind::forward && op.kind != OpKind::backward) continue;
-    const UnitKernels& unit = cores.units[static_cast<std::size_t>(op.unit)];
-    for (const KernelWork& work : op.kind == OpKind::forward ? unit.forward : unit.backward)
-      prediction.product_flops += prediction.ranks * work.product_flops();
-  }
+  prediction.product_flops = prediction.ranks * product_flops(prediction.step, cores.units);
   return prediction;
 }
 

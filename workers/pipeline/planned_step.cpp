@@ -7,7 +7,6 @@
 #include "model/step/hazards.h"
 #include "model/step/step_builder.h"
 #include "model/step/step_text.h"
-#include "model/wan/model_cost.h"
 #include "placement/memory_model.h"
 #include "placement/recompute_plan.h"
 #include "placement/sharding.h"
@@ -15,46 +14,16 @@
 namespace troupe::workers {
 namespace {
 
-/// Rows of the width that a block's fused operations read and write a token, forward and backward.
-constexpr double kForwardRows = 22, kBackwardRows = 26;
-
-/// What a block of that level does for one micro-batch, of which one row of the width has `row_bytes` over all tokens.
-/// `trains`: its own parameters, not adapters alone.
-void add_block_work(UnitShape& unit, const DitUnitCost& block, const DitCost& cost, double samples, double row_bytes,
-                    std::size_t level, bool trains) {
-  const double products = samples * (block.executed_forward_flops - block.executed_attention_flops);
-  const double attention = samples * block.executed_attention_flops;
-  unit.forward = {products, attention, kForwardRows * row_bytes, 0};
-  // gradients of inputs, and of weights where they are trained; attention computes its scores again
-  unit.backward = {(trains ? 2 : 1) * products, 2.5 * attention, kBackwardRows * row_bytes, 0};
-  if (level >= 1) unit.backward = unit.backward + Work{0, 0, samples * cost.replayed_bytes_per_sample, 0};
-  if (level >= 2) unit.backward = unit.backward + Work{products, 0, 0, 0};
-  if (level >= 3) unit.backward = unit.backward + Work{0, attention, 0, 0};
-}
-
-/// What each unit does, and what blocks keep.
-void add_work(StepShape& shape, const JobConfig& job, const ModelCost& model, const Plan& plan) {
-  const auto samples = static_cast<double>(plan.batch.micro);
-  const DitCost cost = dit_cost(job.model, job.data.window, gathered_bytes_per_param(job));
-  const double row_bytes =
-      samples * static_cast<double>(gathered_bytes_per_param(job) * cost.executed_tokens * job.model.dit.dim);
+/// What blocks keep of a micro-batch.
+void add_kept(StepShape& shape, const JobConfig& job, const ModelCost& model, const Plan& plan) {
   const BlockCounts counts =
       block_counts({.mode = plan.activation_checkpoint, .counts = plan.recompute_counts}, job.model.dit.num_layers);
   const std::vector<std::size_t> levels = block_levels(counts);
-  for (int u = 0; u < shape.chain; ++u) {
-    UnitShape& unit = shape.units[static_cast<std::size_t>(u)];
-    const DitUnitCost& of = cost.units.at(static_cast<std::size_t>(u));
-    const bool trains = unit.keep == UnitKeep::trained;
-    if (u > 0 && u + 1 < shape.chain) {
-      const std::size_t level = levels.at(static_cast<std::size_t>(u) - 1);
-      add_block_work(unit, of, cost, samples, row_bytes, level, trains);
-      const LevelCost& keeps = model.levels.at(level);
-      const std::int64_t kept = u + 2 < shape.chain ? keeps.kept_bytes : keeps.last_kept_bytes;
-      unit.kept = std::max<std::int64_t>(1, kept * plan.batch.micro / model.level_samples);
-      continue;
-    }
-    unit.forward = {samples * of.executed_forward_flops, 0, 0, 0};
-    unit.backward = (trains ? 2.0 : 1.0) * unit.forward;
+  for (int u = 1; u + 1 < shape.chain; ++u) {
+    const LevelCost& keeps = model.levels.at(levels.at(static_cast<std::size_t>(u) - 1));
+    const std::int64_t kept = u + 2 < shape.chain ? keeps.kept_bytes : keeps.last_kept_bytes;
+    shape.units[static_cast<std::size_t>(u)].kept =
+        std::max<std::int64_t>(1, kept * plan.batch.micro / model.level_samples);
   }
 }
 
@@ -83,7 +52,7 @@ StepShape shape_of(const JobConfig& job, const ModelCost& cost, const Plan& plan
   shape.param_slots =
       keeps_parameters(decided) ? shape.chain : std::min(static_cast<int>(decided.param_slots), shape.chain);
   shape.stash_slots = job.offload.activations ? kStashSlots : 0;
-  add_work(shape, job, cost, plan);
+  add_kept(shape, job, cost, plan);
   return shape;
 }
 

@@ -12,6 +12,7 @@
 #include "placement/memory_model.h"
 #include "placement/planner.h"
 #include "placement/recompute_plan.h"
+#include "workers/pipeline/planned_kernels.h"
 
 namespace troupe::workers {
 namespace {
@@ -23,17 +24,23 @@ std::optional<double> memory_rate(const std::string& device) {
   return std::nullopt;
 }
 
-/// What ranks of that device are assumed to reach; docs/learner-engine.md#prediction has where each is from.
-std::optional<StepRates> rates_of(const std::string& device, std::int64_t tokens, bool is_one_node) {
+/// What ranks of that device are assumed to reach; docs/learner-engine.md#on-devices has where each is from.
+std::optional<DeviceRates> rates_of(const std::string& device, std::int64_t tokens, bool is_one_node) {
   const auto memory = memory_rate(device);
   if (!memory) return std::nullopt;
   constexpr std::int64_t kLongSequence = 4096;
-  return StepRates{.products = 700e12,
-                   .attention = tokens >= kLongSequence ? 450e12 : 200e12,
-                   .memory = 0.85 * *memory,
-                   .link = is_one_node ? 370e9 : 45e9,
-                   .offload = 50e9,
-                   .launch = 20e-6};
+  DeviceRates rates;
+  rates.products = 700e12;
+  rates.attention = tokens >= kLongSequence ? 450e12 : 200e12;
+  rates.memory = 0.85 * *memory;
+  rates.link = is_one_node ? 370e9 : 45e9;
+  rates.offload = 50e9;
+  rates.kernel_launch = 5e-6;
+  rates.graph_launch = 10e-6;
+  rates.kernel_gap = 1e-6;
+  rates.collective = 12e-6;
+  rates.hop = is_one_node ? 1.5e-6 : 6e-6;
+  return rates;
 }
 
 const PlannedActor& first_learner(const Plan& plan) {
@@ -76,7 +83,7 @@ std::vector<std::pair<std::string, JobConfig>> variants_of(const JobConfig& job)
 /// Adds the feasible plans of these modes and of the levels that the job allows, but none that is like a plan already
 /// there. Adds nothing where steps of the job on these devices cannot be predicted.
 Result<void> add_plans(const ClusterSnapshot& cluster, const JobConfig& job, const ModelCost& cost,
-                       const std::vector<std::string>& modes, const std::string& change,
+                       const std::vector<std::string>& modes, const std::string& change, const AdjustRates& adjust,
                        std::vector<PredictedPlan>& plans) {
   constexpr double kSame = 1e-3;  // of the time
   const bool frees_levels = job.activation_checkpoint.mode == "auto" && job.activation_checkpoint.counts.empty();
@@ -91,7 +98,7 @@ Result<void> add_plans(const ClusterSnapshot& cluster, const JobConfig& job, con
       auto outcome = make_plan(cluster, variant, cost);
       auto* plan = std::get_if<Plan>(&outcome);
       if (plan == nullptr) continue;
-      TROUPE_ASSIGN(auto prediction, predict_step(variant, cost, *plan));
+      TROUPE_ASSIGN(auto prediction, predict_step(variant, cost, *plan, adjust));
       if (!prediction) return {};
       const auto is_like = [&](const PredictedPlan& known) {
         const double ratio = known.prediction.timing.seconds / prediction->timing.seconds;
@@ -107,36 +114,40 @@ Result<void> add_plans(const ClusterSnapshot& cluster, const JobConfig& job, con
 
 }  // namespace
 
-Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const ModelCost& cost, const Plan& plan) {
+Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const ModelCost& cost, const Plan& plan,
+                                                   const AdjustRates& adjust) {
   using Nothing = std::optional<StepPrediction>;
   const PlannedActor& learner = first_learner(plan);
   if (learner.devices.empty() || job.job.kind != JobKind::sft || cost.blocks == 0) return Nothing();
   const auto& node = plan.nodes[static_cast<std::size_t>(learner.node)];
   const std::string& device = node.devices[static_cast<std::size_t>(learner.devices.front())].model;
   const DitCost dit = dit_cost(job.model, job.data.window, gathered_bytes_per_param(job));
-  const auto rates = rates_of(device, dit.executed_tokens, is_one_node(plan));
+  auto rates = rates_of(device, dit.executed_tokens, is_one_node(plan));
   const auto peak = bf16_peak_tflops(device);
   if (!rates || !peak || job.precision.param != "bf16") return Nothing();
+  if (adjust) adjust(*rates);
   StepPrediction prediction{.device = device, .step = {}, .timing = {}, .rates = *rates};
   TROUPE_ASSIGN(prediction.step, planned_step(job, cost, plan));
-  prediction.timing = time_step(prediction.step.operations, *rates);
+  const DeviceStep device_step{.units = planned_kernels(job, plan, "native"), .graphs = job.training.cuda_graphs};
+  prediction.timing = time_step(
+      prediction.step.operations,
+      [&](const Op& op) { return seconds_on_device(op, *prediction.step.plan, device_step, *rates); },
+      StreamSharing::beside);
   const double seconds = prediction.timing.seconds;
   prediction.samples_per_second = static_cast<double>(plan.batch.micro * plan.batch.accumulation) / seconds;
   prediction.peak = *peak * 1e12;
   prediction.mfu = 3 * dit.forward_flops() * prediction.samples_per_second / prediction.peak;
-  double done = 0;
-  for (const Op& op : prediction.step.operations) done += op.work.product_flops + op.work.attention_flops;
-  prediction.hfu = done / seconds / prediction.peak;
+  prediction.hfu = product_flops(prediction.step, device_step.units) / seconds / prediction.peak;
   return Nothing(std::move(prediction));
 }
 
 Result<std::vector<PredictedPlan>> predicted_plans(const ClusterSnapshot& cluster, const JobConfig& job,
-                                                   const ModelCost& cost) {
+                                                   const ModelCost& cost, const AdjustRates& adjust) {
   const bool frees_mode = job.parallelism.mode == "auto";
   const std::vector<std::string> modes =
       frees_mode ? std::vector<std::string>{"zero1", "zero2", "zero3"} : std::vector{job.parallelism.mode};
   std::vector<PredictedPlan> plans;
-  TROUPE_TRY(add_plans(cluster, job, cost, modes, "", plans));
+  TROUPE_TRY(add_plans(cluster, job, cost, modes, "", adjust, plans));
   if (plans.empty()) return plans;
   const auto is_faster = [](const PredictedPlan& a, const PredictedPlan& b) {
     return a.prediction.samples_per_second > b.prediction.samples_per_second;
@@ -144,7 +155,7 @@ Result<std::vector<PredictedPlan>> predicted_plans(const ClusterSnapshot& cluste
   std::stable_sort(plans.begin(), plans.end(), is_faster);
   const std::string chosen = plans.front().plan.sharding;
   for (const auto& [change, variant] : variants_of(job))
-    TROUPE_TRY(add_plans(cluster, variant, cost, {chosen}, change, plans));
+    TROUPE_TRY(add_plans(cluster, variant, cost, {chosen}, change, adjust, plans));
   std::stable_sort(plans.begin() + 1, plans.end(), is_faster);
   return plans;
 }

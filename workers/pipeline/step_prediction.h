@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "configs/job_config.h"
 #include "model/step/step_timing.h"
 #include "placement/plan.h"
+#include "workers/pipeline/device_timing.h"
 #include "workers/pipeline/planned_step.h"
 
 namespace troupe::workers {
@@ -19,16 +21,20 @@ struct StepPrediction {
   std::string device;
   PlannedStep step;
   StepTiming timing;
-  StepRates rates;
+  DeviceRates rates;
   /// of one rank, with features from the cache
   double samples_per_second = 0;
   /// of the datasheet's dense bf16 peak, FLOP/s: 3 times the nominal forward; and of what is run, recompute included
   double peak = 0, mfu = 0, hfu = 0;
 };
 
+/// Other assumptions than those of a device.
+using AdjustRates = std::function<void(DeviceRates&)>;
+
 /// Nothing for learners on cores, on a device without known rates, or of a job without a printed step
 /// (planned_step). Errors: those of planned_step.
-Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const ModelCost& cost, const Plan& plan);
+Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const ModelCost& cost, const Plan& plan,
+                                                   const AdjustRates& adjust = {});
 
 /// A feasible plan, and how fast it would be.
 struct PredictedPlan {
@@ -42,7 +48,7 @@ struct PredictedPlan {
 /// fastest first, the others, and those of its mode with other numbers of slots or with offload. Empty where nothing
 /// can be predicted.
 Result<std::vector<PredictedPlan>> predicted_plans(const ClusterSnapshot& cluster, const JobConfig& job,
-                                                   const ModelCost& cost);
+                                                   const ModelCost& cost, const AdjustRates& adjust = {});
 
 /// Lines for a plan's table, each of which says that it is predicted: rate, MFU, where the time goes, and the fastest
 /// three of the others.

@@ -9,37 +9,45 @@
 namespace troupe::model {
 namespace {
 
-constexpr StepRates kRates{.products = 100, .attention = 50, .memory = 1000, .link = 10, .offload = 20, .launch = 0};
-
-Op op_on(OpStream stream, const Work& work, std::vector<int> waits = {}) {
+/// An operation of a stream: one that computes for so many seconds, or one that sends.
+Op op_on(OpStream stream, double seconds, std::vector<int> waits = {}) {
   Op op{
       .kind = stream == OpStream::compute ? OpKind::forward : OpKind::gather, .stream = stream, .unit = 0, .micro = 0};
-  op.work = work;
+  op.work.sent_bytes = seconds;
   op.waits = std::move(waits);
   return op;
 }
 
-TEST(StepTimingTest, AnOperationTakesTheTimesOfItsWorkAndALaunch) {
-  StepRates rates = kRates;
-  rates.launch = 0.5;
-  const std::vector<Op> operations = {op_on(OpStream::compute, {200, 100, 3000, 0})};
-  const auto timing = time_step(operations, rates);
-  EXPECT_DOUBLE_EQ(timing.seconds, 0.5 + 2 + 2 + 3);
+OpSeconds seconds_of(const Op& op) {
+  const double seconds = op.work.sent_bytes + op.work.moved_bytes + op.work.offloaded_bytes;
+  return op.stream == OpStream::compute ? OpSeconds{.products = seconds} : OpSeconds{.sending = seconds};
+}
+
+StepTiming timed(const std::vector<Op>& operations, StreamSharing sharing = StreamSharing::beside) {
+  return time_step(operations, seconds_of, sharing);
+}
+
+TEST(StepTimingTest, AnOperationTakesItsSecondsOneAfterTheOther) {
+  const std::vector<Op> operations = {op_on(OpStream::compute, 0)};
+  const auto timing = time_step(
+      operations, [](const Op&) { return OpSeconds{.launch = 0.5, .products = 2, .attention = 3, .moving = 4}; },
+      StreamSharing::beside);
+  EXPECT_DOUBLE_EQ(timing.seconds, 0.5 + 2 + 3 + 4);
   EXPECT_DOUBLE_EQ(timing.products, 2);
-  EXPECT_DOUBLE_EQ(timing.attention, 2);
-  EXPECT_DOUBLE_EQ(timing.moving, 3);
+  EXPECT_DOUBLE_EQ(timing.attention, 3);
+  EXPECT_DOUBLE_EQ(timing.moving, 4);
 }
 
 TEST(StepTimingTest, StreamsRunBesideEachOtherAndWaitWhereTheySay) {
   const std::vector<Op> operations = {
-      op_on(OpStream::gather, {0, 0, 0, 30}),         // 0 to 3
-      op_on(OpStream::compute, {100, 0, 0, 0}),       // 0 to 1, beside it
-      op_on(OpStream::compute, {100, 0, 0, 0}, {0}),  // 3 to 4: 2 s of waiting
-      op_on(OpStream::gather, {0, 0, 0, 5}),          // 3 to 3.5, hidden
-      op_on(OpStream::compute, {50, 0, 0, 0}, {3}),   // 4 to 4.5
-      op_on(OpStream::reduce, {0, 0, 0, 10}, {4}),    // 4.5 to 5.5: behind all that computes
+      op_on(OpStream::gather, 3),          // 0 to 3
+      op_on(OpStream::compute, 1),         // 0 to 1, beside it
+      op_on(OpStream::compute, 1, {0}),    // 3 to 4: 2 s of waiting
+      op_on(OpStream::gather, 0.5),        // 3 to 3.5, hidden
+      op_on(OpStream::compute, 0.5, {3}),  // 4 to 4.5
+      op_on(OpStream::reduce, 1, {4}),     // 4.5 to 5.5: behind all that computes
   };
-  const auto timing = time_step(operations, kRates);
+  const auto timing = timed(operations);
   EXPECT_DOUBLE_EQ(timing.operations[2].begin, 3);
   EXPECT_DOUBLE_EQ(timing.operations[4].end, 4.5);
   EXPECT_DOUBLE_EQ(timing.seconds, 5.5);
@@ -49,15 +57,9 @@ TEST(StepTimingTest, StreamsRunBesideEachOtherAndWaitWhereTheySay) {
 }
 
 TEST(StepTimingTest, StreamsOnTheSameCoresTakeTurnsInTheOrderOfTheOperations) {
-  const std::vector<Op> operations = {op_on(OpStream::gather, {0, 0, 0, 30}), op_on(OpStream::compute, {100, 0, 0, 0}),
-                                      op_on(OpStream::reduce, {0, 0, 0, 10}, {1}),
-                                      op_on(OpStream::compute, {200, 0, 0, 0})};
-  const auto timing = time_step(
-      operations,
-      [](const Op& op) {
-        return OpSeconds{.products = op.work.product_flops / 100, .sending = op.work.sent_bytes / 10};
-      },
-      StreamSharing::in_turn);
+  const std::vector<Op> operations = {op_on(OpStream::gather, 3), op_on(OpStream::compute, 1),
+                                      op_on(OpStream::reduce, 1, {1}), op_on(OpStream::compute, 2)};
+  const auto timing = timed(operations, StreamSharing::in_turn);
   EXPECT_DOUBLE_EQ(timing.seconds, 3 + 1 + 1 + 2);
   EXPECT_DOUBLE_EQ(timing.products, 3);
   EXPECT_DOUBLE_EQ(timing.exposed_communication, 4);
@@ -67,7 +69,7 @@ TEST(StepTimingTest, StreamsOnTheSameCoresTakeTurnsInTheOrderOfTheOperations) {
 TEST(StepTimingTest, EveryOperationOfEveryStepHasATime) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const auto step = random_step(seed);
-    const auto timing = time_step(step.operations, kRates);
+    const auto timing = timed(step.operations);
     double last_end = 0;
     for (std::size_t i = 0; i < step.operations.size(); ++i) {
       ASSERT_LE(timing.operations[i].begin, timing.operations[i].end);
@@ -86,14 +88,9 @@ TEST(StepTimingTest, EveryOperationOfEveryStepHasATime) {
   }
 }
 
-TEST(StepTimingDeathTest, WorkWithoutARateIsADefect) {
-  const std::vector<Op> operations = {op_on(OpStream::gather, {0, 0, 0, 30})};
-  EXPECT_DEATH(time_step(operations, {.products = 1, .attention = 1, .memory = 1}), "bytes to send needs a rate");
-}
-
 TEST(StepTimingTest, TheTraceHasEveryOperationOnItsStreamsTrack) {
   const auto step = random_step(3);
-  const auto timing = time_step(step.operations, kRates);
+  const auto timing = timed(step.operations);
   const auto trace = nlohmann::json::parse(to_chrome_trace(timing, step.operations, *step.plan));
   std::size_t operations = 0, names = 0;
   for (const auto& event : trace.at("traceEvents")) {
@@ -108,8 +105,15 @@ TEST(StepTimingTest, MoreSlotsHideMoreOfTheGathers) {
   double before = 1e9;
   for (const int slots : {1, 2, 3, 6}) {
     StepShape shape = chain_shape(std::vector<std::int64_t>(6, 4096), 2, slots, 2);
-    for (UnitShape& unit : shape.units) unit.forward = {1e5, 0, 0, 0}, unit.backward = {2e5, 0, 0, 0};
-    const auto timing = time_step(whole_step(shape, 1).operations, kRates);
+    const auto timing = time_step(
+        whole_step(shape, 1).operations,
+        [](const Op& op) {
+          return OpSeconds{.products = op.kind == OpKind::forward    ? 1e3
+                                       : op.kind == OpKind::backward ? 2e3
+                                                                     : 0,
+                           .sending = op.work.sent_bytes / 10};
+        },
+        StreamSharing::beside);
     EXPECT_LE(timing.exposed_communication, before);
     before = timing.exposed_communication;
   }
