@@ -312,4 +312,6 @@ Report report() {
   return runtime.report();
 }
 
+bool counts() { return true; }
+
 }  // namespace troupe::device::standin

@@ -28,6 +28,8 @@ struct Options {
   std::string nccl_kills = {};
   /// A fault to plant in a kernel.
   std::optional<MutantChoice> mutant = std::nullopt;
+  /// A fault to plant in a program: of the waits of device 0's streams for events, the one of this number is not made.
+  std::optional<std::uint64_t> lost_wait = std::nullopt;
 };
 
 /// What was counted and found since the last reset.
@@ -37,15 +39,20 @@ struct Report {
   /// What was planted; empty without such a place.
   std::string mutant;
   std::uint64_t launches = 0, copies = 0, products = 0, graph_launches = 0, collectives = 0;
+  /// Waits of device 0's streams for events.
+  std::uint64_t waits = 0;
   /// Calls by name that make the host wait, copies from or to memory that is not pinned among them.
   std::map<std::string, std::uint64_t> synchronising;
   /// By name of the kernel without its arguments.
   std::map<std::string, ptx::LaunchCounts> kernels;
 };
 
-/// Drops all streams, memory and the report. Handles and addresses from before a reset are invalid.
+/// Drops all streams, memory and the report. Handles and addresses from before a reset are invalid. Called by SetUp: in
+/// the form for hardware (tests/device/hardware) it skips the test where there are fewer devices.
 void reset(const Options& options = {});
 /// All that is enqueued runs first.
 Report report();
+/// Whether a report has counts: not in the form for hardware.
+bool counts();
 
 }  // namespace troupe::device::standin

@@ -1,5 +1,5 @@
-// Programs on a device, on the stand-ins of the CUDA runtime and cuBLASLt: every operation and its gradients against
-// ATen and autograd in f64, and no finding of what the stand-ins check.
+// Programs on a device, on the stand-ins of the CUDA runtime and cuBLASLt, or with label gpu on hardware: every
+// operation and its gradients against ATen and autograd in f64, and no finding of what the stand-ins check.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ ProgramCase converted(const ProgramCase& c, at::ScalarType dtype) {
   return to;
 }
 
-/// A device of the stand-in with a program's memory.
+/// A device with a program's memory.
 class DeviceRunner {
  public:
   DeviceRunner()

@@ -1,4 +1,4 @@
-// What crosses to a device, on the stand-in of the CUDA runtime.
+// What crosses to a device, on the stand-in of the CUDA runtime, or with label gpu on hardware.
 #include "model/program/host_transfers.h"
 
 #include <ATen/ATen.h>
@@ -10,8 +10,12 @@
 namespace troupe::model {
 namespace {
 
-TEST(HostTransfersTest, AMicroBatchFindsTheAddressesOfTheLastOneLikeIt) {
-  device::standin::reset();
+class HostTransfersTest : public ::testing::Test {
+ protected:
+  void SetUp() override { device::standin::reset(); }
+};
+
+TEST_F(HostTransfersTest, AMicroBatchFindsTheAddressesOfTheLastOneLikeIt) {
   const auto device = device::make_cuda_device(0).value();
   const auto stream = device->make_stream(device::StreamUse::compute);
   HostTransfers transfers(*device, *stream);
