@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 
 #include "app/commands.h"
@@ -11,7 +12,9 @@
 #include "app/preflight.h"
 #include "app/product_rates.h"
 #include "app/step_times.h"
+#include "base/cache_home.h"
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "configs/schema_export.h"
 #include "env/registry/registry.h"
 #include "placement/pretend.h"
@@ -19,6 +22,7 @@
 #include "workers/node/inventory.h"
 #include "workers/pipeline/core_prediction.h"
 #include "workers/pipeline/learning_work.h"
+#include "workers/pipeline/measured_rates.h"
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/planned_step.h"
 #include "workers/pipeline/step_prediction.h"
@@ -47,6 +51,14 @@ Result<void> write_timeline(const std::string& path, const Prediction& predicted
   return Error{Errc::failed_precondition,
                "--timeline: only steps of supervised jobs on this machine's cores, or in bf16 on an H100 or H200, can "
                "be predicted; see --pretend"};
+}
+
+/// What scripts/gpu-check measured for this user; nothing where it has not run.
+Result<AdjustRates> kept_device_rates() {
+  const std::string home = cache_home(), file = home + "/troupe/device_rates.json";
+  if (home.empty() || !std::filesystem::exists(file)) return AdjustRates();
+  TROUPE_ASSIGN(const auto json, read_file(file));
+  return measured_rates(json, file);
 }
 
 std::string to_text(const Prediction& predicted) {
@@ -79,7 +91,9 @@ int plan_command(const PlanOptions& options) {
   if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
     return explain(*infeasible, *config);
   }
-  auto plans = predicted_plans(cluster, config->job, *cost);
+  const auto rates = kept_device_rates();
+  if (!rates) return complain(rates.error(), kUsage);
+  auto plans = predicted_plans(cluster, config->job, *cost, *rates);
   if (!plans) return complain(plans.error(), kUsage);
   Prediction predicted{.plans = std::move(*plans), .cores = {}};
   // where steps on devices can be predicted, the fastest; else what moves least and fits

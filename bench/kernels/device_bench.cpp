@@ -1,15 +1,18 @@
 // What a GPU gives the kernels of a DreamZero block: products as shares of a large square one of the same run,
 // attention beside them, and what else a block and the optimizer do as shares of a copy.
-//     bench_kernels_device [--device 0] [--model 5b|14b] [--samples 8] [--rounds 7] [--dtype bf16] [--out RESULT.md]
+//     bench_kernels_device [--device 0] [--model 5b|14b] [--samples 8] [--rounds 7] [--dtype bf16]
+//                          [--rates FILE.json] [--out RESULT.md]
 // bench_kernels_device_standin is the same on the stand-ins of tests/device, where times say nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "bench/kernels/device_cases.h"
 #include "bench/support/bench_options.h"
 #include "bench/support/failures.h"
+#include "bench/support/rates_file.h"
 #include "device/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_kernels.h"
 
@@ -19,7 +22,7 @@ namespace {
 struct Options {
   int device = 0, rounds = 7;
   std::int64_t samples = 8;
-  std::string model = "5b", out;
+  std::string model = "5b", rates, out;
   std::vector<std::string> dtypes{"bf16"};
   bool is_short = false;
 };
@@ -79,6 +82,60 @@ std::string table(const char* unit, double scale, const std::vector<Timed>& time
   return text;
 }
 
+/// Of all cases but the first so many: what they do, over their seconds.
+double rate_of(const std::vector<Timed>& timed, std::size_t from, std::size_t to,
+               const std::function<double(const DeviceCase&)>& work) {
+  double done = 0, seconds = 0;
+  for (std::size_t i = from; i < std::min(to, timed.size()); ++i)
+    done += work(timed[i].what), seconds += timed[i].seconds.median();
+  return done / seconds;
+}
+
+/// What launching takes, by kernels that do next to nothing, and copies from pinned memory, as `troupe plan` calls it.
+std::map<std::string, double> other_rates(device::Device& device, kernels::DeviceKernels& kernels,
+                                          device::Stream& stream, const Options& options) {
+  const int count = options.is_short ? 4 : 2000;
+  DeviceValues values(device, stream);
+  const auto *x = values.drawn(kernels::ElementType::f32, 32), *y = values.drawn(kernels::ElementType::f32, 32);
+  auto* to = values.room(32 * 4);
+  const auto kernel = [&] { return kernels.add(kernels::ElementType::f32, 32, x, y, 1, to, stream); };
+  const auto seconds_of = [&](const auto& enqueue, int times) {
+    const auto once = [&] {
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < times; ++i) enqueue();
+      must(stream.synchronize());
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / times;
+    };
+    once();
+    Series seconds;
+    for (int round = 0; round < options.rounds; ++round) seconds.values.push_back(once());
+    return seconds.median();
+  };
+  const auto graph_of = [&](int kernels_in_it) {
+    return must(stream.capture([&]() -> Result<void> {
+      for (int i = 0; i < kernels_in_it; ++i) TROUPE_TRY(kernel());
+      return {};
+    }));
+  };
+  const auto one = graph_of(1), many = graph_of(count);
+  const double gap = seconds_of([&] { stream.launch(*many); }, 1) / count;
+  const double copied = options.is_short ? 4096 : 1 << 28;
+  const auto pinned = device.allocate_pinned(static_cast<std::int64_t>(copied));
+  auto* there = values.room(pinned->bytes());
+  const double copy =
+      seconds_of([&] { stream.copy(there, pinned->address(), pinned->bytes()); }, options.is_short ? 1 : 4);
+  return {{"kernel_launch", seconds_of([&] { stream.enqueue(kernel); }, count)},
+          {"graph_launch", seconds_of([&] { stream.launch(*one); }, count)},
+          {"kernel_gap", gap},
+          {"offload", copied / copy}};
+}
+
+std::string to_text(const std::map<std::string, double>& rates) {
+  std::string text = "\n## For plans\n\n| | seconds, FLOP/s or bytes/s |\n|---|---|\n";
+  for (const auto& [name, rate] : rates) text += fmt::format("| {} | {:.3g} |\n", name, rate);
+  return text;
+}
+
 int run(const Options& options, const std::string& command) {
   const auto device = device::make_cuda_device(options.device).value();
   const auto kernels = kernels::cuda::make_cuda_kernels(*device);
@@ -92,16 +149,27 @@ int run(const Options& options, const std::string& command) {
     const auto section = [&](const char* title, auto make, const char* unit, double scale, const auto& work,
                              bool is_limited) {
       DeviceValues values(*device, *stream);  // gone before the next ones come
-      const auto timed = measure(make(sizes, samples, type, *kernels, values), *stream, options);
+      auto timed = measure(make(sizes, samples, type, *kernels, values), *stream, options);
       const auto text = fmt::format("\n## {}, {}\n{}", title, dtype, table(unit, scale, timed, work, is_limited));
       fmt::print("{}", text);
       std::fflush(stdout);
       tables += text;
+      return timed;
     };
-    section("Products", product_cases, "TFLOP/s", 1e12, flops, true);
-    section("Attention", attention_cases, "TFLOP/s", 1e12, flops, false);
-    section(
-        "Memory", memory_cases, "GB/s", 1e9, [](const DeviceCase& what) { return what.bytes; }, true);
+    const auto bytes = [](const DeviceCase& what) { return what.bytes; };
+    const auto products = section("Products", product_cases, "TFLOP/s", 1e12, flops, true);
+    const auto attention = section("Attention", attention_cases, "TFLOP/s", 1e12, flops, false);
+    const auto memory = section("Memory", memory_cases, "GB/s", 1e9, bytes, true);
+    if (dtype != "bf16") continue;  // plans are of bf16
+    auto rates = other_rates(*device, *kernels, *stream, options);
+    // behind the square product; by segments, forward and gradient; behind the copy
+    rates["products"] = rate_of(products, 1, products.size(), flops);
+    rates[sizes.layout.tokens() < 4096 ? "attention_short" : "attention_long"] = rate_of(attention, 0, 2, flops);
+    rates["memory"] = rate_of(memory, 1, memory.size(), bytes);
+    const auto text = to_text(rates);
+    fmt::print("{}", text);
+    tables += text;
+    keep_rates(options.rates, options.device, rates);
   }
   write_result(
       options.out,
@@ -123,6 +191,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "5b or 14b")->check(CLI::IsMember({"5b", "14b"}));
   app.add_option("--samples", options.samples, "samples of a micro-batch")->check(CLI::PositiveNumber);
   app.add_option("--rounds", options.rounds, "timed rounds")->check(CLI::PositiveNumber);
+  app.add_option("--rates", options.rates, "file of rates for `troupe plan` (JSON)");
   troupe::bench::add_dtype_option(app, options.dtypes);
   troupe::bench::add_result_options(app, options.out, options.is_short);
   CLI11_PARSE(app, argc, argv);

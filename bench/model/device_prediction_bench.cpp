@@ -68,7 +68,7 @@ std::pair<double, double> rows_of(const JobConfig& job) {
 
 /// Rates with the traffic of eager operations.
 AdjustRates without_fusion(const JobConfig& job) {
-  return [rows = rows_of(job)](DeviceRates& rates) {
+  return [rows = rows_of(job)](const RatesFor&, DeviceRates& rates) {
     rates.forward_traffic = kEagerForwardRows / rows.first, rates.backward_traffic = kEagerBackwardRows / rows.second;
   };
 }
@@ -106,7 +106,7 @@ std::vector<Change> changes() {
 }
 
 AdjustRates attention_at(double rate) {
-  return [rate](DeviceRates& rates) { rates.attention = rate; };
+  return [rate](const RatesFor&, DeviceRates& rates) { rates.attention = rate; };
 }
 
 std::string table_of(bool is_short) {

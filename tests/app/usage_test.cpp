@@ -145,6 +145,18 @@ TEST_F(UsageTest, AStepOnThisMachinesCoresIsPredictedAndOneElsewhereIsNot) {
              {"predicted     nothing: the rates of these cores are not measured"});
 }
 
+TEST_F(UsageTest, APlanForGpusTakesTheRatesThatWereMeasured) {
+  const std::map<std::string, std::string> env = {{"XDG_CACHE_HOME", dir_ / "cache"}};
+  const std::vector<std::string> plan = {"plan", "dreamzero_5b_droid", "--pretend", "8xH200"};
+  expect_end(troupe(plan, env), 0, {"at assumed rates, not measured: products 700 "});
+  std::filesystem::create_directories(dir_ / "cache/troupe");
+  const auto file = dir_ / "cache/troupe/device_rates.json";
+  std::ofstream(file) << R"({"H200": {"products": 6.5e14}})";
+  expect_end(troupe(plan, env), 0, {"at rates that were measured: products 650 "});
+  std::ofstream(file) << R"({"H200": {"products": "fast"}})";
+  expect_refused(troupe(plan, env), {file.string(), "wanted a positive number", "gpu-check"});
+}
+
 TEST_F(UsageTest, EveryRecipeHasAPlanOnAMachineWithGpus) {
   for (const auto& entry :
        std::filesystem::directory_iterator(std::filesystem::path(TROUPE_SOURCE_DIR) / "configs/recipes")) {

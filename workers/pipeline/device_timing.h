@@ -20,6 +20,7 @@ struct DeviceRates {
   double kernel_launch = 0, graph_launch = 0, kernel_gap = 0;
   /// seconds of a collective before its bytes: of its start, and of each rank but the own
   double collective = 0, hop = 0;
+  bool is_measured = false;
 };
 
 /// How a rank on a device does its step.

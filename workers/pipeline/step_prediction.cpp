@@ -25,21 +25,20 @@ std::optional<double> memory_rate(const std::string& device) {
 }
 
 /// What ranks of that device are assumed to reach; docs/learner-engine.md#on-devices has where each is from.
-std::optional<DeviceRates> rates_of(const std::string& device, std::int64_t tokens, bool is_one_node) {
-  const auto memory = memory_rate(device);
+std::optional<DeviceRates> rates_of(const RatesFor& of) {
+  const auto memory = memory_rate(of.device);
   if (!memory) return std::nullopt;
-  constexpr std::int64_t kLongSequence = 4096;
   DeviceRates rates;
   rates.products = 700e12;
-  rates.attention = tokens >= kLongSequence ? 450e12 : 200e12;
+  rates.attention = of.is_long ? 450e12 : 200e12;
   rates.memory = 0.85 * *memory;
-  rates.link = is_one_node ? 370e9 : 45e9;
+  rates.link = of.is_one_node ? 370e9 : 45e9;
   rates.offload = 50e9;
   rates.kernel_launch = 5e-6;
   rates.graph_launch = 10e-6;
   rates.kernel_gap = 1e-6;
   rates.collective = 12e-6;
-  rates.hop = is_one_node ? 1.5e-6 : 6e-6;
+  rates.hop = of.is_one_node ? 1.5e-6 : 6e-6;
   return rates;
 }
 
@@ -122,10 +121,12 @@ Result<std::optional<StepPrediction>> predict_step(const JobConfig& job, const M
   const auto& node = plan.nodes[static_cast<std::size_t>(learner.node)];
   const std::string& device = node.devices[static_cast<std::size_t>(learner.devices.front())].model;
   const DitCost dit = dit_cost(job.model, job.data.window, gathered_bytes_per_param(job));
-  auto rates = rates_of(device, dit.executed_tokens, is_one_node(plan));
+  constexpr std::int64_t kLongSequence = 4096;
+  const RatesFor of{device, dit.executed_tokens >= kLongSequence, is_one_node(plan)};
+  auto rates = rates_of(of);
   const auto peak = bf16_peak_tflops(device);
   if (!rates || !peak || job.precision.param != "bf16") return Nothing();
-  if (adjust) adjust(*rates);
+  if (adjust) adjust(of, *rates);
   StepPrediction prediction{.device = device, .step = {}, .timing = {}, .rates = *rates};
   TROUPE_ASSIGN(prediction.step, planned_step(job, cost, plan));
   const DeviceStep device_step{.units = planned_kernels(job, plan, "native"), .graphs = job.training.cuda_graphs};
@@ -176,9 +177,9 @@ std::string to_text(const std::vector<PredictedPlan>& plans) {
       share(timing.products), share(timing.attention), share(timing.moving), share(timing.exposed_communication),
       1e3 * timing.exposed_communication, std::max(0.0, share(timing.seconds - own)));
   text += fmt::format(
-      "  predicted     at assumed rates, not measured: products {:.0f} and attention {:.0f} TFLOP/s, "
-      "memory {:.2f} TB/s, links {:.0f} GB/s\n",
-      best.rates.products / 1e12, best.rates.attention / 1e12, best.rates.memory / 1e12, best.rates.link / 1e9);
+      "  predicted     at {}: products {:.0f} and attention {:.0f} TFLOP/s, memory {:.2f} TB/s, links {:.0f} GB/s\n",
+      best.rates.is_measured ? "rates that were measured" : "assumed rates, not measured", best.rates.products / 1e12,
+      best.rates.attention / 1e12, best.rates.memory / 1e12, best.rates.link / 1e9);
   for (std::size_t i = 1; i < std::min<std::size_t>(plans.size(), 4); ++i) {
     const PredictedPlan& other = plans[i];
     text += fmt::format("  predicted     {} {}{}{}: {:.2f} samples/s, recompute {}\n",

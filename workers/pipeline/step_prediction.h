@@ -14,8 +14,8 @@
 
 namespace troupe::workers {
 
-/// How fast a plan's learners would be. Nothing here was measured: the rates are assumptions
-/// (docs/learner-engine.md#prediction).
+/// How fast a plan's learners would be, at rates that are assumptions (docs/learner-engine.md#prediction) unless they
+/// say that they were measured.
 struct StepPrediction {
   /// "H200"
   std::string device;
@@ -28,8 +28,16 @@ struct StepPrediction {
   double peak = 0, mfu = 0, hfu = 0;
 };
 
-/// Other assumptions than those of a device.
-using AdjustRates = std::function<void(DeviceRates&)>;
+/// What rates are for.
+struct RatesFor {
+  /// "H200"
+  std::string device;
+  /// sequences of 4,096 tokens and more
+  bool is_long = false;
+  bool is_one_node = true;
+};
+/// Changes what is assumed.
+using AdjustRates = std::function<void(const RatesFor&, DeviceRates&)>;
 
 /// Nothing for learners on cores, on a device without known rates, or of a job without a printed step
 /// (planned_step). Errors: those of planned_step.
