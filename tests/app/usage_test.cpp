@@ -154,7 +154,7 @@ TEST_F(UsageTest, APlanForGpusTakesTheRatesThatWereMeasured) {
   std::ofstream(file) << R"({"H200": {"products": 6.5e14}})";
   expect_end(troupe(plan, env), 0, {"at rates that were measured: products 650 "});
   std::ofstream(file) << R"({"H200": {"products": "fast"}})";
-  expect_refused(troupe(plan, env), {file.string(), "wanted a positive number", "gpu-check"});
+  expect_refused(troupe(plan, env), {file, "wanted a positive number", "gpu-check"});
 }
 
 TEST_F(UsageTest, EveryRecipeHasAPlanOnAMachineWithGpus) {
