@@ -1,4 +1,6 @@
 // A job that ends with its own open-loop evaluation.
+#include <fmt/format.h>
+
 #include <csignal>
 
 #include "tests/app/run_fixture.h"

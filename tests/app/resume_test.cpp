@@ -1,4 +1,6 @@
 // A run that stops and goes on ends where one that never stopped ends.
+#include <fmt/format.h>
+
 #include <csignal>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,6 @@
 // `troupe sweep` and `troupe compare`: what they run, go on with and find.
+#include <thread>
+
 #include "tests/app/rl_fixture.h"
 
 namespace troupe::app {

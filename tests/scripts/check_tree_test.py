@@ -116,14 +116,16 @@ class CheckTreeTest(unittest.TestCase):
         self.append("app/main.cpp", '#include "tests/support/x.h"\n')
         self.assert_refused("app/main.cpp:4:", "folder edges", "app may not include tests")
 
-    def test_test_without_headers_of_googletest(self):
+    def test_test_without_the_headers_that_it_uses(self):
         self.write("tests/CMakeLists.txt", "troupe_tests(small SOURCES small_test.cpp)\n")
         self.append("CMakeLists.txt", "add_subdirectory(tests)\n")
-        test = source("troupe::testing", "TEST(Small, Holds) { EXPECT_THAT(number(), Eq(1)); }\n", include("tests/fixture.h"))
-        self.write("tests/small_test.cpp", test)
-        self.write("tests/fixture.h", "#include <gtest/gtest.h>\n")
-        self.assert_refused("tests/small_test.cpp:4:", "test headers", "no include leads to gmock")
+        code = "TEST(Small, Holds) { EXPECT_EQ(fmt::format(name), name); }\n"
+        self.write("tests/small_test.cpp", source("troupe::testing", code, include("tests/fixture.h")))
+        self.write("tests/fixture.h", "#include <fmt/format.h>\n")
+        self.assert_refused("tests/small_test.cpp:4:", "test headers", "include <gtest/gtest.h>")
         self.write("tests/fixture.h", "#include <gmock/gmock.h>\n")
+        self.assert_refused("tests/small_test.cpp:4:", "test headers", "include <fmt/format.h>")
+        self.append("tests/fixture.h", "#include <fmt/format.h>\n")
         self.assert_accepted("--no-format")
 
     def test_third_party_header_outside_its_owner(self):

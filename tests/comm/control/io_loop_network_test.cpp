@@ -3,6 +3,7 @@
 #include <zmq.h>
 
 #include <atomic>
+#include <filesystem>
 
 #include "comm/control/endpoint.h"
 #include "comm/control/io_loop.h"

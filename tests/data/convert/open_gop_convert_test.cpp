@@ -1,4 +1,5 @@
 // Episodes cut out of files whose groups of pictures lean on each other keep their frames.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "data/video/clip_decoder.h"

@@ -1,6 +1,7 @@
 // What info.json says of cameras against their files: sizes, codecs, depth maps, images of 16 bits.
 #include "data/health/stated_cameras.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <fstream>

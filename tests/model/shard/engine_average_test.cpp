@@ -1,6 +1,8 @@
 // The moving average of the masters (EngineOptions::ema_decay).
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "tests/model/shard/training_harness.h"
 
 namespace troupe::model {

@@ -1,6 +1,8 @@
 // DreamZero's transformer in the engine on devices, on the stand-ins of the CUDA runtime, cuBLASLt and NCCL, or with
 // label gpu on hardware: whole training steps against the same steps on cores, and no finding of what the stand-ins
 // check.
+#include <cmath>
+
 #include "tests/model/wan/device_ranks.h"
 
 namespace troupe::model {
