@@ -3,7 +3,7 @@
 # both policies on the same evaluation seeds and noise with McNemar's exact test, and serves the trained one to itself.
 # --from state: rl_arm7_reach_sft, then rl_arm7_reach_grpo_flow; pixels: rl_arm7_reach_pixels_sft, then rl_arm7_reach_pixels_grpo; pixels_ppo: then
 # rl_arm7_reach_pixels_ppo; dreamzero: sft_arm7_reach_tiny for 5,000 steps, of which the checkpoint with the least held-out loss goes on with
-# rl_dreamzero_tiny_arm7, of which the checkpoint is compared that succeeded most often in its job's own 64 episodes, beside rl_arm7_reach_sft
+# rl_dreamzero_tiny_arm7, of which the checkpoint is compared that succeeded most often in its job's own 128 episodes, beside rl_arm7_reach_sft
 # from the same recordings.
 #     bench/rl/reach_flow.sh [--from state|pixels|pixels_ppo|dreamzero] [--seed S] [--episodes N] [--out RESULT.md] [--troupe TROUPE] [--sft k=v]... [--rl k=v]... [--short]
 # Everything stays in build/rl-curves/reach-flow-*; exit status 1 unless the cloned policy succeeds in 30 to 60 % (pixels: 40 % and more; pixels_ppo and
@@ -46,8 +46,9 @@ case $from in
     sft=(checkpoint.keep_best=eval/loss checkpoint.interval=500 eval.every=500 eval.max_samples=32 'data.eval_episodes=[0,1,2,3,4,5,6,7]'
       training.steps=5000 optimizer.lr=2e-3 ${sft[@]+"${sft[@]}"})
     # what succeeds in half of its episodes learns from success alone: 32 groups of eight an iteration
-    rl=(env.options.sparse=true env.num_envs=256 training.global_batch_size=448 training.micro_batch_size=56 training.steps=16
-      checkpoint.keep_best=eval/success eval.every=2 eval.episodes=64 checkpoint.interval=2 ${rl[@]+"${rl[@]}"})
+    rl=(env.options.sparse=true env.num_envs=256 training.global_batch_size=896 training.micro_batch_size=56 training.steps=16
+      optimizer.lr=4e-5 lr_scheduler.name=cosine checkpoint.keep_best=eval/success eval.every=4 eval.episodes=128
+      checkpoint.interval=4 ${rl[@]+"${rl[@]}"})
     ;;
   *) usage "--from $from; wanted state, pixels, pixels_ppo or dreamzero" ;;
 esac
