@@ -12,16 +12,16 @@
 #include "kernels/product.h"
 #include "model/wan/encoder_cost.h"
 #include "model/wan/model_cost.h"
-#include "model/wan/unit_kernels.h"
 #include "placement/pretend.h"
 #include "workers/pipeline/model_cost.h"
+#include "workers/pipeline/planned_kernels.h"
 #include "workers/pipeline/step_prediction.h"
 
 namespace troupe::bench {
 namespace {
 
 /// Rows of the width that eager operations of the published code read and write a token of a block, beside products and
-/// attention, forward and backward: counted from that code.
+/// attention, forward and backward: an estimate from reading that code.
 constexpr double kEagerForwardRows = 190, kEagerBackwardRows = 520;
 /// Samples of a micro-batch for which they are compared.
 constexpr std::int64_t kRowSamples = 16;
@@ -66,11 +66,23 @@ std::pair<double, double> rows_of(const JobConfig& job) {
   return {rows_of(block.forward, row_bytes), rows_of(block.backward, row_bytes)};
 }
 
-/// Rates with the traffic of eager operations.
-AdjustRates without_fusion(const JobConfig& job) {
-  return [rows = rows_of(job)](const RatesFor&, DeviceRates& rates) {
-    rates.forward_traffic = kEagerForwardRows / rows.first, rates.backward_traffic = kEagerBackwardRows / rows.second;
+void scale(std::vector<KernelWork>& kernels, double factor) {
+  for (KernelWork& work : kernels) {
+    if (!is_product(work.family) && !is_attention(work.family)) work.bytes *= factor;
+  }
+}
+
+/// Seconds of the same plan's step with the traffic of eager operations.
+double seconds_without_fusion(const JobConfig& job, const PredictedPlan& planned) {
+  const auto [forward, backward] = rows_of(job);
+  const StepPrediction& prediction = planned.prediction;
+  DeviceStep step{.units = planned_kernels(job, planned.plan, "native"), .graphs = job.training.cuda_graphs};
+  for (UnitKernels& unit : step.units)
+    scale(unit.forward, kEagerForwardRows / forward), scale(unit.backward, kEagerBackwardRows / backward);
+  const auto times_of = [&](const Op& op) {
+    return seconds_on_device(op, *prediction.step.plan, step, prediction.rates);
   };
+  return time_step(prediction.step.operations, times_of, StreamSharing::beside).seconds;
 }
 
 JobConfig load(const Model& model, const std::vector<std::string>& overrides = {}) {
@@ -83,10 +95,11 @@ JobConfig load(const Model& model, const std::vector<std::string>& overrides = {
 double predicted(const Model& model, const std::string& cluster, const Change& change) {
   const JobConfig job = load(model, change.overrides);
   const auto cost = must(model_cost(job, {}));
-  const auto plans = must(predicted_plans(must(pretend_cluster(cluster)), job, cost,
-                                          change.is_fused ? change.adjust : without_fusion(job)));
+  const auto plans = must(predicted_plans(must(pretend_cluster(cluster)), job, cost, change.adjust));
   if (plans.empty()) throw std::runtime_error(fmt::format("{} does not fit {}: {}", model.name, cluster, change.what));
-  double seconds = 1 / plans.front().prediction.samples_per_second;
+  const StepPrediction& best = plans.front().prediction;
+  double seconds = 1 / best.samples_per_second;
+  if (!change.is_fused) seconds *= seconds_without_fusion(job, plans.front()) / best.timing.seconds;
   if (change.encoders > 0) {
     const EncoderCost encoders = encoder_cost(job.model, job.data.window, 2);
     seconds += (encoders.flops() - (change.cached_text ? encoders.text_flops : 0)) / change.encoders;
@@ -158,7 +171,7 @@ std::string page_of(const std::string& table, const std::string& command) {
 **Nothing here was measured on a GPU**, but the last row, which RLinf publishes. Each number is what the fastest plan is
 predicted to reach at the rates that docs/learner-engine.md assumes of such GPUs. Encoders are assumed to run at {:.0f} TFLOP/s
 in batches and at {:.0f} one by one. Rows are what a block reads and writes beside products and attention, in rows of the width;
-those of eager operations are counted from the published code.
+those of eager operations are an estimate from reading the published code.
 
 {}
 {})",

@@ -152,7 +152,7 @@ TEST_F(UsageTest, APlanForGpusTakesTheRatesThatWereMeasured) {
   std::filesystem::create_directories(dir_ / "cache/troupe");
   const auto file = dir_ / "cache/troupe/device_rates.json";
   std::ofstream(file) << R"({"H200": {"products": 6.5e14}})";
-  expect_end(troupe(plan, env), 0, {"at rates that were measured: products 650 "});
+  expect_end(troupe(plan, env), 0, {"at assumed rates but for products, measured: products 650 "});
   std::ofstream(file) << R"({"H200": {"products": "fast"}})";
   expect_refused(troupe(plan, env), {file, "wanted a positive number", "gpu-check"});
 }

@@ -17,7 +17,7 @@ double seconds_of(double work, double rate, const char* what) {
 }
 
 /// A unit's forward or backward.
-OpSeconds pass_seconds(std::span<const KernelWork> kernels, double traffic, bool graphs, const DeviceRates& rates) {
+OpSeconds pass_seconds(std::span<const KernelWork> kernels, bool graphs, const DeviceRates& rates) {
   OpSeconds seconds;
   double count = 0;
   for (const KernelWork& work : kernels) {
@@ -29,7 +29,7 @@ OpSeconds pass_seconds(std::span<const KernelWork> kernels, double traffic, bool
     else if (is_attention(work.family))
       seconds.attention += seconds_of(work.product_flops(), rates.attention, "attention");
     else
-      seconds.moving += seconds_of(traffic * work.calls * work.bytes, rates.memory, "bytes to move");
+      seconds.moving += seconds_of(work.calls * work.bytes, rates.memory, "bytes to move");
   }
   const double gaps = count * rates.kernel_gap;
   seconds.launch = graphs ? rates.graph_launch + gaps
@@ -49,12 +49,7 @@ OpSeconds operator+(const OpSeconds& a, const OpSeconds& b) {
 }  // namespace
 
 OpSeconds seconds_on_device(const Op& op, const ArenaPlan& plan, const DeviceStep& step, const DeviceRates& rates) {
-  const auto forward = [&](const UnitKernels& unit) {
-    return pass_seconds(unit.forward, rates.forward_traffic, step.graphs, rates);
-  };
-  const auto backward = [&](const UnitKernels& unit) {
-    return pass_seconds(unit.backward, rates.backward_traffic, step.graphs, rates);
-  };
+  const auto pass = [&](std::span<const KernelWork> kernels) { return pass_seconds(kernels, step.graphs, rates); };
   const auto collective = [&](int ranks) {
     return OpSeconds{.launch = ranks > 1 ? rates.collective + (ranks - 1) * rates.hop : 0,
                      .sending = seconds_of(op.work.sent_bytes, rates.link, "bytes to send")};
@@ -62,12 +57,12 @@ OpSeconds seconds_on_device(const Op& op, const ArenaPlan& plan, const DeviceSte
   const StepShape& shape = plan.shape();
   switch (op.kind) {
     case OpKind::forward:
-      return forward(step.units.at(static_cast<std::size_t>(op.unit)));
+      return pass(step.units.at(static_cast<std::size_t>(op.unit)).forward);
     case OpKind::backward:
-      return backward(step.units.at(static_cast<std::size_t>(op.unit)));
+      return pass(step.units.at(static_cast<std::size_t>(op.unit)).backward);
     case OpKind::network: {
       OpSeconds sum;
-      for (const UnitKernels& unit : step.units) sum = sum + forward(unit) + backward(unit);
+      for (const UnitKernels& unit : step.units) sum = sum + pass(unit.forward) + pass(unit.backward);
       return sum;
     }
     case OpKind::gather:

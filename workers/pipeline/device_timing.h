@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "model/step/step_timing.h"
@@ -14,13 +15,12 @@ struct DeviceRates {
   double products = 0, attention = 0;
   /// bytes/s of the device's memory, to other ranks, and to and from pinned memory of the host
   double memory = 0, link = 0, offload = 0;
-  /// Of what a unit's other kernels read and write, forward and backward: above 1 for code that fuses less than ours.
-  double forward_traffic = 1, backward_traffic = 1;
   /// seconds of the host to launch a kernel, of the host to launch a CUDA graph, of the device between two kernels
   double kernel_launch = 0, graph_launch = 0, kernel_gap = 0;
   /// seconds of a collective before its bytes: of its start, and of each rank but the own
   double collective = 0, hop = 0;
-  bool is_measured = false;
+  /// "memory, products": those that are no assumptions
+  std::string measured;
 };
 
 /// How a rank on a device does its step.

@@ -13,25 +13,32 @@ namespace {
 
 using Rates = std::map<std::string, double>;
 
-/// Where a name's number goes; null where it is not for this job.
-double* place_of(const std::string& name, const RatesFor& of, DeviceRates& rates) {
-  if (name == "attention_short") return of.is_long ? nullptr : &rates.attention;
-  if (name == "attention_long") return of.is_long ? &rates.attention : nullptr;
-  const std::map<std::string, double*> places = {
-      {"products", &rates.products},         {"memory", &rates.memory},
-      {"offload", &rates.offload},           {"kernel_launch", &rates.kernel_launch},
-      {"graph_launch", &rates.graph_launch}, {"kernel_gap", &rates.kernel_gap}};
-  if (const auto found = places.find(name); found != places.end()) return found->second;
-  const std::map<std::string, double*> between = {
-      {"collective", &rates.collective}, {"hop", &rates.hop}, {"link", &rates.link}};
-  return of.is_one_node ? between.at(name) : nullptr;
-}
+/// A number of the file: where it goes, and for which jobs.
+struct Place {
+  const char* name;
+  double DeviceRates::*rate;
+  bool (*is_for)(const RatesFor&) = [](const RatesFor&) { return true; };
+};
+bool is_within_a_node(const RatesFor& of) { return of.is_one_node; }
 
-bool is_known(const std::string& name) {
-  constexpr std::array kNames = {"products",      "attention_short", "attention_long", "memory",     "offload",
-                                 "kernel_launch", "graph_launch",    "kernel_gap",     "collective", "hop",
-                                 "link"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+constexpr std::array kPlaces = {
+    Place{"products", &DeviceRates::products},
+    Place{"attention_short", &DeviceRates::attention, [](const RatesFor& of) { return !of.is_long; }},
+    Place{"attention_long", &DeviceRates::attention, [](const RatesFor& of) { return of.is_long; }},
+    Place{"memory", &DeviceRates::memory},
+    Place{"offload", &DeviceRates::offload},
+    Place{"kernel_launch", &DeviceRates::kernel_launch},
+    Place{"graph_launch", &DeviceRates::graph_launch},
+    Place{"kernel_gap", &DeviceRates::kernel_gap},
+    Place{"collective", &DeviceRates::collective, is_within_a_node},
+    Place{"hop", &DeviceRates::hop, is_within_a_node},
+    Place{"link", &DeviceRates::link, is_within_a_node},
+};
+
+const Place* place_of(const std::string& name) {
+  const auto found =
+      std::find_if(kPlaces.begin(), kPlaces.end(), [&](const Place& place) { return place.name == name; });
+  return found == kPlaces.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -47,7 +54,7 @@ Result<AdjustRates> measured_rates(const std::string& json, const std::string& f
   for (const auto& [device, rates] : parsed.items()) {
     if (!rates.is_object()) return refuse(fmt::format("'{}' is no object of rates by name", device));
     for (const auto& [name, rate] : rates.items()) {
-      if (!is_known(name)) return refuse(fmt::format("'{}' has an unknown rate '{}'", device, name));
+      if (place_of(name) == nullptr) return refuse(fmt::format("'{}' has an unknown rate '{}'", device, name));
       const bool may_be_zero = name == "hop";
       if (!rate.is_number() || !std::isfinite(rate.get<double>()) || rate.get<double>() < 0 ||
           (rate.get<double>() == 0 && !may_be_zero))
@@ -59,9 +66,11 @@ Result<AdjustRates> measured_rates(const std::string& json, const std::string& f
     const auto measured = by_device.find(of.device);
     if (measured == by_device.end()) return;
     for (const auto& [name, rate] : measured->second) {
-      if (double* place = place_of(name, of, rates)) *place = rate;
+      const Place& place = *place_of(name);
+      if (!place.is_for(of)) continue;
+      rates.*place.rate = rate;
+      rates.measured += (rates.measured.empty() ? "" : ", ") + name;
     }
-    rates.is_measured = true;
   });
 }
 

@@ -178,8 +178,9 @@ std::string to_text(const std::vector<PredictedPlan>& plans) {
       1e3 * timing.exposed_communication, std::max(0.0, share(timing.seconds - own)));
   text += fmt::format(
       "  predicted     at {}: products {:.0f} and attention {:.0f} TFLOP/s, memory {:.2f} TB/s, links {:.0f} GB/s\n",
-      best.rates.is_measured ? "rates that were measured" : "assumed rates, not measured", best.rates.products / 1e12,
-      best.rates.attention / 1e12, best.rates.memory / 1e12, best.rates.link / 1e9);
+      best.rates.measured.empty() ? "assumed rates, not measured"
+                                  : "assumed rates but for " + best.rates.measured + ", measured",
+      best.rates.products / 1e12, best.rates.attention / 1e12, best.rates.memory / 1e12, best.rates.link / 1e9);
   for (std::size_t i = 1; i < std::min<std::size_t>(plans.size(), 4); ++i) {
     const PredictedPlan& other = plans[i];
     text += fmt::format("  predicted     {} {}{}{}: {:.2f} samples/s, recompute {}\n",

@@ -14,8 +14,8 @@
 
 namespace troupe::workers {
 
-/// How fast a plan's learners would be, at rates that are assumptions (docs/learner-engine.md#prediction) unless they
-/// say that they were measured.
+/// How fast a plan's learners would be, at rates that are assumptions (docs/learner-engine.md#prediction) but for those
+/// that say that they were measured.
 struct StepPrediction {
   /// "H200"
   std::string device;

@@ -18,7 +18,7 @@ DeviceRates adjusted(const std::string& json, const RatesFor& of) {
 TEST(MeasuredRatesTest, TheyTakeThePlaceOfAssumptionsOfTheirDevice) {
   const std::string json = R"({"H200": {"products": 10, "attention_short": 20, "attention_long": 30, "link": 40}})";
   const auto small = adjusted(json, {.device = "H200", .is_long = false, .is_one_node = true});
-  EXPECT_TRUE(small.is_measured);
+  EXPECT_EQ(small.measured, "attention_short, link, products");
   EXPECT_EQ(small.products, 10);
   EXPECT_EQ(small.attention, 20);
   EXPECT_EQ(small.link, 40);
@@ -27,7 +27,7 @@ TEST(MeasuredRatesTest, TheyTakeThePlaceOfAssumptionsOfTheirDevice) {
   EXPECT_EQ(adjusted(json, {.device = "H200", .is_long = true, .is_one_node = false}).link, 4)
       << "links were measured within a node";
   const auto other = adjusted(json, {.device = "H100", .is_long = false, .is_one_node = true});
-  EXPECT_FALSE(other.is_measured);
+  EXPECT_EQ(other.measured, "");
   EXPECT_EQ(other.products, 1);
 }
 
