@@ -129,6 +129,16 @@ HEADER_OWNERS = [
     (r"mujoco/", "MuJoCo", "env/mujoco env/arm7"),
 ]
 
+# What a test uses (a regular expression), and the headers that it may come from; a complaint names the first.
+TEST_HEADERS = [
+    (r"^TEST(?:_[FP])?\(", ["gtest/gtest.h", "gmock/gmock.h"]),
+    (r"\bEXPECT_THAT\(", ["gmock/gmock.h"]),
+    (r"\bfmt::(?:format|print)\b", ["fmt/format.h", "fmt/core.h", "fmt/ranges.h", "fmt/chrono.h"]),
+    (r"\bstd::mem(?:cpy|set|cmp)\b", ["cstring"]),
+    (r"\bstd::(?:jthread|this_thread)\b", ["thread"]),
+    (r"\bstd::filesystem\b", ["filesystem"]),
+]
+
 # Folders beside the product's: their headers need no comments, and include rules do not bind them.
 OTHER_FOLDERS = "tests bench examples"
 
