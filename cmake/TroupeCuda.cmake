@@ -14,6 +14,8 @@ if(TROUPE_NVCC AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(TROUPE_STANDINS ON)
 endif()
 set(TROUPE_CUDA_INCLUDE ${TROUPE_DEPS}/cuda/include)
+set(TROUPE_CUBLASLT ${TROUPE_DEPS}/cuda/lib/libcublasLt.so.13)
+set(TROUPE_NCCL ${TROUPE_DEPS}/cuda/lib/libnccl.so.2)
 
 # troupe_cuda_objects(OUT SOURCE.cu ... [OPTIONS flag ...]): objects with code for sm_80, sm_89 and sm_90, and PTX for
 # what comes later. The PTX is not compressed, so that the stand-ins of tests/device read it. A kernel that spills

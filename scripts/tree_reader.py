@@ -184,7 +184,7 @@ class CMakeTree:
             self.aliases["troupe::" + args[0]] = "troupe_" + args[0]
             self._target("troupe_" + args[0], folder, False, page, line, named.get("SOURCES", []),
                          named.get("DEPENDS", []) + named.get("PRIVATE", []))
-        elif name in ("troupe_binary", "troupe_tests", "troupe_fuzz", "troupe_fuzz_reader"):
+        elif name in ("troupe_binary", "troupe_device_bench", "troupe_tests", "troupe_fuzz", "troupe_fuzz_reader"):
             named = _by_keyword(args[1:])
             sources = [args[0] + ".cpp"] if name.startswith("troupe_fuzz") else named.get("SOURCES", [])
             target = "test_" + args[0] if name == "troupe_tests" else args[0]

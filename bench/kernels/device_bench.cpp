@@ -82,52 +82,12 @@ std::string table(const char* unit, double scale, const std::vector<Timed>& time
   return text;
 }
 
-/// Of all cases but the first so many: what they do, over their seconds.
+/// Of the cases [from, to): what they do, over their seconds.
 double rate_of(const std::vector<Timed>& timed, std::size_t from, std::size_t to,
                const std::function<double(const DeviceCase&)>& work) {
   double done = 0, seconds = 0;
-  for (std::size_t i = from; i < std::min(to, timed.size()); ++i)
-    done += work(timed[i].what), seconds += timed[i].seconds.median();
+  for (std::size_t i = from; i < to; ++i) done += work(timed[i].what), seconds += timed[i].seconds.median();
   return done / seconds;
-}
-
-/// What launching takes, by kernels that do next to nothing, and copies from pinned memory, as `troupe plan` calls it.
-std::map<std::string, double> other_rates(device::Device& device, kernels::DeviceKernels& kernels,
-                                          device::Stream& stream, const Options& options) {
-  const int count = options.is_short ? 4 : 2000;
-  DeviceValues values(device, stream);
-  const auto *x = values.drawn(kernels::ElementType::f32, 32), *y = values.drawn(kernels::ElementType::f32, 32);
-  auto* to = values.room(32 * 4);
-  const auto kernel = [&] { return kernels.add(kernels::ElementType::f32, 32, x, y, 1, to, stream); };
-  const auto seconds_of = [&](const auto& enqueue, int times) {
-    const auto once = [&] {
-      const auto begin = std::chrono::steady_clock::now();
-      for (int i = 0; i < times; ++i) enqueue();
-      must(stream.synchronize());
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / times;
-    };
-    once();
-    Series seconds;
-    for (int round = 0; round < options.rounds; ++round) seconds.values.push_back(once());
-    return seconds.median();
-  };
-  const auto graph_of = [&](int kernels_in_it) {
-    return must(stream.capture([&]() -> Result<void> {
-      for (int i = 0; i < kernels_in_it; ++i) TROUPE_TRY(kernel());
-      return {};
-    }));
-  };
-  const auto one = graph_of(1), many = graph_of(count);
-  const double gap = seconds_of([&] { stream.launch(*many); }, 1) / count;
-  const double copied = options.is_short ? 4096 : 1 << 28;
-  const auto pinned = device.allocate_pinned(static_cast<std::int64_t>(copied));
-  auto* there = values.room(pinned->bytes());
-  const double copy =
-      seconds_of([&] { stream.copy(there, pinned->address(), pinned->bytes()); }, options.is_short ? 1 : 4);
-  return {{"kernel_launch", seconds_of([&] { stream.enqueue(kernel); }, count)},
-          {"graph_launch", seconds_of([&] { stream.launch(*one); }, count)},
-          {"kernel_gap", gap},
-          {"offload", copied / copy}};
 }
 
 std::string to_text(const std::map<std::string, double>& rates) {
@@ -161,11 +121,18 @@ int run(const Options& options, const std::string& command) {
     const auto attention = section("Attention", attention_cases, "TFLOP/s", 1e12, flops, false);
     const auto memory = section("Memory", memory_cases, "GB/s", 1e9, bytes, true);
     if (dtype != "bf16") continue;  // plans are of bf16
-    auto rates = other_rates(*device, *kernels, *stream, options);
-    // behind the square product; by segments, forward and gradient; behind the copy
-    rates["products"] = rate_of(products, 1, products.size(), flops);
-    rates[sizes.layout.tokens() < 4096 ? "attention_short" : "attention_long"] = rate_of(attention, 0, 2, flops);
-    rates["memory"] = rate_of(memory, 1, memory.size(), bytes);
+    const auto launches = section("Launches, and copies from the host", launch_cases, "GB/s", 1e9, bytes, false);
+    const auto seconds = [&](std::size_t i) { return launches[i].seconds.median(); };
+    // sequences are long where workers/pipeline/measured_rates.h says so
+    const std::string attention_rate = sizes.layout.tokens() < 4096 ? "attention_short" : "attention_long";
+    const std::map<std::string, double> rates = {
+        {"products", rate_of(products, 1, products.size(), flops)},  // behind the square one
+        {attention_rate, rate_of(attention, 0, 2, flops)},           // by segments, forward and gradient
+        {"memory", rate_of(memory, 1, memory.size(), bytes)},        // behind the copy
+        {"kernel_launch", seconds(0)},
+        {"graph_launch", seconds(1)},
+        {"kernel_gap", seconds(2) / kGraphKernels},
+        {"offload", rate_of(launches, 3, 4, bytes)}};
     const auto text = to_text(rates);
     fmt::print("{}", text);
     tables += text;

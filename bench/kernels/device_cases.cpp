@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/random.h"
+#include "bench/support/failures.h"
 #include "kernels/element.h"
 #include "kernels/row_runs.h"
 
@@ -70,6 +71,10 @@ DeviceValues::DeviceValues(device::Device& device, device::Stream& stream) : dev
 }
 
 std::byte* DeviceValues::room(std::int64_t bytes) { return held_.emplace_back(device_.allocate(bytes))->address(); }
+
+std::byte* DeviceValues::pinned_room(std::int64_t bytes) {
+  return held_.emplace_back(device_.allocate_pinned(bytes))->address();
+}
 
 std::byte* DeviceValues::drawn(ElementType type, std::int64_t count) {
   const auto bytes = count * size_of(type);
@@ -243,6 +248,30 @@ std::vector<DeviceCase> memory_cases(const BlockSizes& s, std::int64_t samples, 
   auto* shard = floats(weights / 2);
   add("sum of two ranks' parts", 6 * weights,
       [=, &kernels](device::Stream& on) { return kernels.rank_sum(shard, gradient, 2, weights / 2, false, on); });
+  return cases;
+}
+
+std::vector<DeviceCase> launch_cases(const BlockSizes& s, std::int64_t samples, ElementType type,
+                                     kernels::DeviceKernels& kernels, DeviceValues& values) {
+  constexpr std::int64_t kFew = 32, kCopied = 1 << 28;
+  const auto *x = values.drawn(type, kFew), *y = values.drawn(type, kFew);
+  auto* to = values.room(kFew * size_of(type));
+  const auto kernel = [=, &kernels](device::Stream& on) { return kernels.add(type, kFew, x, y, 1, to, on); };
+  std::vector<DeviceCase> cases{{"a kernel that does next to nothing", 0, 0, kernel}};
+  for (const int count : {1, kGraphKernels}) {
+    auto& stream = values.stream();
+    const std::shared_ptr<device::Graph> graph = must(stream.capture([&]() -> Result<void> {
+      for (int i = 0; i < count; ++i) TROUPE_TRY(kernel(stream));
+      return {};
+    }));
+    cases.push_back({fmt::format("a graph of {} of them", count), 0, 0,
+                     [graph](device::Stream& on) { return on.launch(*graph), Result<void>(); }});
+  }
+  const auto copied = std::min(kCopied, 64 * samples * s.layout.tokens() * s.width);
+  const auto* source = values.pinned_room(copied);
+  auto* target = values.room(copied);
+  cases.push_back({"a copy from pinned memory", 0, static_cast<double>(copied),
+                   [=](device::Stream& on) { return on.copy(target, source, copied), Result<void>(); }});
   return cases;
 }
 

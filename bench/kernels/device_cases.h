@@ -36,6 +36,9 @@ class DeviceValues {
   }
   /// Room for what is written.
   std::byte* room(std::int64_t bytes);
+  /// Of the host.
+  std::byte* pinned_room(std::int64_t bytes);
+  device::Stream& stream() { return stream_; }
 
  private:
   const std::byte* copied(const void* data, std::int64_t bytes);
@@ -65,5 +68,9 @@ std::vector<DeviceCase> attention_cases(const BlockSizes& sizes, std::int64_t sa
 /// A copy, the limit of the others, then what else a block and the optimizer spend memory traffic on.
 std::vector<DeviceCase> memory_cases(const BlockSizes& sizes, std::int64_t samples, kernels::ElementType type,
                                      kernels::DeviceKernels& kernels, DeviceValues& values);
+/// A kernel that does next to nothing, a graph of one, a graph of kGraphKernels of them, and a copy from pinned memory.
+std::vector<DeviceCase> launch_cases(const BlockSizes& sizes, std::int64_t samples, kernels::ElementType type,
+                                     kernels::DeviceKernels& kernels, DeviceValues& values);
+inline constexpr int kGraphKernels = 1000;
 
 }  // namespace troupe::bench
