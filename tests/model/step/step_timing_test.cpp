@@ -9,7 +9,7 @@
 namespace troupe::model {
 namespace {
 
-/// An operation of a stream: one that computes for so many seconds, or one that sends.
+/// An operation of so many seconds, which stand in its work: of products on the stream compute, else of sending.
 Op op_on(OpStream stream, double seconds, std::vector<int> waits = {}) {
   Op op{
       .kind = stream == OpStream::compute ? OpKind::forward : OpKind::gather, .stream = stream, .unit = 0, .micro = 0};

@@ -73,7 +73,6 @@ class DeviceEngineTest : public ::testing::Test {
     return run;
   }
 
- protected:
   int devices_ = 1;
 
  private:
