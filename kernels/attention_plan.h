@@ -49,7 +49,12 @@ struct DeviceAttentionPlan {
   std::int32_t num_key_tiles = 0;
 };
 
-/// Sizes of an attention. head_dim is 16, 32, 64 or 128.
+/// Head sizes that attention on devices takes.
+constexpr bool takes_head(std::int64_t head_dim) {
+  return head_dim == 16 || head_dim == 32 || head_dim == 64 || head_dim == 128;
+}
+
+/// Sizes of an attention. `head_dim` is one that it takes.
 struct AttentionSizes {
   std::int32_t samples = 0;
   std::int32_t heads = 0;

@@ -257,6 +257,11 @@ class DeviceKernels {
   /// kernels/cuda/copy_rows.h: to = from, converted; without `from.data` zeros.
   virtual Result<void> copy_rows(std::int64_t samples, std::int64_t rows, std::int64_t channels,
                                  const DeviceBlock& from, const DeviceBlock& to, device::Stream& stream) = 0;
+  /// Each sample's rows become the last of those that it sees in `to`, of the same type and one sample, by key_rows
+  /// (AttentionSizes).
+  virtual Result<void> append_rows(std::int64_t samples, std::int64_t rows, std::int64_t channels,
+                                   const DeviceBlock& from, const DeviceBlock& to, const std::int64_t* key_rows,
+                                   device::Stream& stream) = 0;
 
   // kernels/cuda/optimizer.h
   virtual Result<void> adamw(const AdamWRun& run, device::Stream& stream) = 0;

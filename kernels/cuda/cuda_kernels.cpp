@@ -219,6 +219,14 @@ class CudaKernels final : public DeviceKernels {
                       });
                     }));
   }
+  Result<void> append_rows(std::int64_t samples, std::int64_t rows, std::int64_t channels, const DeviceBlock& from,
+                           const DeviceBlock& to, const std::int64_t* key_rows, Stream& stream) override {
+    return launched("append_rows", with_type(to.type, [&]<class T>(T) {
+                      return launch_append_rows<T>(
+                          samples, rows, channels, {in<T>(from.data), from.sample_stride, from.row_stride},
+                          {out<T>(to.data), to.sample_stride, to.row_stride}, key_rows, handle(stream));
+                    }));
+  }
 
   Result<void> adamw(const AdamWRun& r, Stream& stream) override {
     return launched("adamw", with_type(r.moment_type, [&]<class T>(T) {

@@ -308,7 +308,9 @@ ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int
                          const std::vector<AttentionPart>& parts, ValueId key_rows) {
   AttentionValues values{};
   values.q = q, values.k = k, values.v = v;
-  values.q_operand = graph.operand(q), values.k_operand = graph.operand(k), values.v_operand = graph.operand(v);
+  // keys that are bound are the rows of many: each head converts those that it sees
+  const auto operand = [&](ValueId id) { return graph.value(k).role == ValueRole::input ? id : graph.operand(id); };
+  values.q_operand = operand(q), values.k_operand = operand(k), values.v_operand = operand(v);
   values.joined_k = joined_scratch(graph, parts, values.k_operand);
   values.joined_v = joined_scratch(graph, parts, values.v_operand);
   const auto sizes = graph.value(q).sizes;

@@ -52,6 +52,13 @@ struct RowPiece {
 /// The pieces one after the other, [B, N, d]: of values [B, n, d], all of whose rows are in pieces.
 ValueId record_join_rows(Graph& graph, const std::vector<RowPiece>& pieces);
 
+/// Writes x [B, N, d], which may be columns, into an input `to` [1, S, d]: the rows of sample b become the last N of
+/// those that it sees by `key_rows`, data i64 [B, 3] (record_attention). Only in a forward alone.
+void record_append_rows(Graph& graph, ValueId x, ValueId to, ValueId key_rows);
+
+/// Each sample of x [B, N, d] `times` times, one after the other: [B times, N, d]. Only in a forward alone.
+ValueId record_repeat_samples(Graph& graph, ValueId x, std::int64_t times);
+
 /// [a | b] along channels: [B, N, d] and [B, N, e], of which b is data.
 ValueId record_join_channels(Graph& graph, ValueId a, ValueId b);
 
@@ -67,8 +74,8 @@ struct AttentionPart {
 };
 
 /// softmax(q k^T / sqrt(D)) v by parts (kernels/attention.h): q [B, T, d], k and v [B, S, d], d = heads * D. The parts'
-/// queries cover the rows of q once; v may be columns. With `key_rows`, a conditioning i64 [B, 3], samples share the
-/// rows of k and v [1, S, d] as it says (kernels/attention.h), and one part has all queries and keys.
+/// queries cover the rows of q once; v may be columns. With `key_rows`, a conditioning or data i64 [B, 3], samples
+/// share the rows of k and v [1, S, d] as it says (kernels/attention.h), and one part has all queries and keys.
 ValueId record_attention(Graph& graph, ValueId q, ValueId k, ValueId v, std::int64_t heads,
                          const std::vector<AttentionPart>& parts, ValueId key_rows = kNoValue);
 

@@ -17,6 +17,8 @@ class ProgramCache {
   /// `record` makes the graph when it is new.
   std::shared_ptr<const UnitProgram> find(const std::string& key, const Differentiated& differentiated,
                                           RecomputeLevel level, const std::function<Graph()>& record);
+  /// The same of a forward alone.
+  std::shared_ptr<const UnitProgram> find(const std::string& key, const std::function<Graph()>& record);
 
  private:
   std::mutex mutex_;

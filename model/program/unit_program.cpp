@@ -50,6 +50,15 @@ at::Tensor named_tensor(const std::map<std::string, at::Tensor>& given, std::str
   return first.as_strided({value.numel()}, {1}).view(value.sizes);
 }
 
+/// The forward's results that are its own.
+std::vector<ValueId> own_results(const Graph& graph) {
+  std::vector<ValueId> own;
+  for (const auto& output : graph.outputs()) {
+    if (graph.value(output.value).role == ValueRole::intermediate) own.push_back(output.value);
+  }
+  return own;
+}
+
 bool is_result(const Graph& graph, ValueId id) {
   const auto& outputs = graph.outputs();
   return std::any_of(outputs.begin(), outputs.end(), [&](const GraphOutput& output) { return output.value == id; });
@@ -57,30 +66,29 @@ bool is_result(const Graph& graph, ValueId id) {
 
 }  // namespace
 
+UnitProgram::UnitProgram(Graph graph) : graph_(std::move(graph)), output_gradients_(graph_.outputs().size(), kNoValue) {
+  std::int64_t stash_bytes = 0;
+  const auto fixed = in_order(graph_, own_results(graph_), PlannedArena::stash, stash_bytes);
+  plan_forward(graph_.operations().size(), fixed, stash_bytes);
+  list_bound();
+}
+
 UnitProgram::UnitProgram(Graph graph, const Differentiated& differentiated, RecomputeLevel level)
     : graph_(std::move(graph)), output_gradients_(graph_.outputs().size(), kNoValue) {
   const auto forward = graph_.operations().size();
   input_gradients_ = GradientBuilder(graph_, differentiated).build();
 
   const Replay replay = plan_replay(graph_, forward, level);
-  std::vector<ValueId> kept;
-  for (const auto& output : graph_.outputs()) {
-    if (graph_.value(output.value).role == ValueRole::intermediate) kept.push_back(output.value);
-  }
+  auto kept = own_results(graph_);
   for (std::size_t i = 0; i < replay.kept.size(); ++i) {
     const auto id = static_cast<ValueId>(i);
     if (replay.kept[i] && !is_result(graph_, id)) kept.push_back(id);
   }
   std::int64_t stash_bytes = 0, gradient_bytes = 0;
   auto fixed = in_order(graph_, kept, PlannedArena::stash, stash_bytes);
+  plan_forward(forward, fixed, stash_bytes);
 
-  std::vector<std::size_t> operations(forward);
-  std::iota(operations.begin(), operations.end(), std::size_t{0});
-  auto first = make_pass(graph_, operations, fixed);
-  first.stash_bytes = stash_bytes;
-  forward_ = std::make_shared<const Pass>(std::move(first));
-
-  operations = replay.operations;
+  auto operations = replay.operations;
   for (std::size_t i = forward; i < graph_.operations().size(); ++i) operations.push_back(i);
   for (const auto& placed : in_order(graph_, input_gradients_, PlannedArena::gradient, gradient_bytes))
     fixed.push_back(placed);
@@ -88,7 +96,18 @@ UnitProgram::UnitProgram(Graph graph, const Differentiated& differentiated, Reco
   second.stash_bytes = stash_bytes;
   second.gradient_bytes = gradient_bytes;
   backward_ = std::make_shared<const Pass>(std::move(second));
+  list_bound();
+}
 
+void UnitProgram::plan_forward(std::size_t count, const std::vector<PlacedValue>& fixed, std::int64_t stash_bytes) {
+  std::vector<std::size_t> operations(count);
+  std::iota(operations.begin(), operations.end(), std::size_t{0});
+  auto pass = make_pass(graph_, operations, fixed);
+  pass.stash_bytes = stash_bytes;
+  forward_ = std::make_shared<const Pass>(std::move(pass));
+}
+
+void UnitProgram::list_bound() {
   for (std::size_t i = 0; i < graph_.values().size(); ++i) {
     const auto& value = graph_.values()[i];
     const auto id = static_cast<ValueId>(i);
@@ -190,6 +209,7 @@ at::Tensor UnitProgram::result(UnitMemory& memory, int place) const {
 
 std::vector<at::Tensor> UnitProgram::backward(const UnitInputs& inputs, const std::vector<at::Tensor>& output_gradients,
                                               const UnitGradients& gradients, UnitMemory& memory, int place) const {
+  TORCH_CHECK(backward_ != nullptr, "program: a forward alone has no backward");
   const at::NoGradGuard no_grad;
   auto& tensors = memory.tensors(graph_, backward_, place);
   bind_inputs(tensors, inputs, memory);

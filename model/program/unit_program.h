@@ -50,10 +50,13 @@ class UnitProgram {
  public:
   /// `graph`: a forward with outputs.
   UnitProgram(Graph graph, const Differentiated& differentiated, RecomputeLevel level);
+  /// A forward alone, which may write to its inputs (record_append_rows).
+  explicit UnitProgram(Graph graph);
 
   /// The unit's results, which lie in the memory's `place` until the next forward there.
   std::vector<at::Tensor> forward(const UnitInputs& inputs, UnitMemory& memory, int place) const;
-  /// The gradients of the inputs, which lie in the memory's `place` until the next backward there.
+  /// The gradients of the inputs, which lie in the memory's `place` until the next backward there. Not of a forward
+  /// alone.
   /// `output_gradients`: of each result; an undefined one stands for zeros. But for RecomputeLevel::full the last run
   /// at `place` was this program's forward, on the same inputs.
   std::vector<at::Tensor> backward(const UnitInputs& inputs, const std::vector<at::Tensor>& output_gradients,
@@ -70,6 +73,10 @@ class UnitProgram {
   const Pass& backward_pass() const { return *backward_; }
 
  private:
+  /// The first `count` operations as the forward; `fixed` lies outside of the workspace.
+  void plan_forward(std::size_t count, const std::vector<PlacedValue>& fixed, std::int64_t stash_bytes);
+  /// Finds what is bound.
+  void list_bound();
   void bind_inputs(std::vector<at::Tensor>& tensors, const UnitInputs& inputs, UnitMemory& memory) const;
   void bind_gradients(std::vector<at::Tensor>& tensors, const UnitGradients& gradients, std::string_view prefix,
                       UnitMemory& memory) const;

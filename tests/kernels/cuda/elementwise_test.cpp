@@ -285,6 +285,40 @@ TEST_F(CudaSumTest, RowsAreCopiedBetweenStridesAndTypes) {
   }
 }
 
+template <class T>
+void check_appended_rows(std::int64_t channels, std::int64_t gap) {
+  device::standin::reset({.seed = 4});
+  const std::int64_t samples = 3, rows = 2, from_stride = channels + gap, to_rows = 11;
+  const DeviceStream stream;
+  const auto from = random_values<T>(static_cast<std::size_t>(samples * rows * from_stride), 1);
+  const auto before = random_values<T>(static_cast<std::size_t>(to_rows * channels), 2);
+  const std::vector<std::int64_t> key_rows{4, 7, 1, 0, 3, 2, 7, 11, 1}, ends{7, 3, 11};
+  const DeviceArray from_there(from, stream), to(before, stream);
+  const DeviceArray rows_there(key_rows, stream);
+  ASSERT_EQ(launch_append_rows<T>(samples, rows, channels, {from_there.data(), rows * from_stride, from_stride},
+                                  {to.data(), 0, channels}, rows_there.data(), stream),
+            cudaSuccess);
+  auto want = before;
+  for (std::int64_t b = 0; b < samples; ++b) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto row = ends[static_cast<std::size_t>(b)] - rows + i;
+      std::copy_n(from.begin() + (b * rows + i) * from_stride, channels, want.begin() + row * channels);
+    }
+  }
+  const auto result = to.read();
+  ASSERT_EQ(0, std::memcmp(result.data(), want.data(), want.size() * sizeof(T))) << channels << " and " << gap;
+  expect_clean(gap % 16 == 0 ? channels : 0);
+}
+
+TEST_F(CudaSumTest, NewRowsAreTheLastThatASampleSees) {
+  for (const std::int64_t channels : {1, 127, 1025, 3072}) {
+    for (const std::int64_t gap : {0, 3, 16}) {
+      check_appended_rows<float>(channels, gap);
+      check_appended_rows<simd::Bf16>(channels, gap);
+    }
+  }
+}
+
 TEST_F(CudaSumTest, WeightedSumsAndTheirGradients) {
   for (const auto count : kCounts) {
     const DeviceStream stream;
