@@ -25,6 +25,10 @@ void add_policy_options(CLI::App* c, PolicyOptions& policy) {
   c->add_option("--skip", policy.skip, "steps evaluated of 16: none (all), 5, 6, 7, 8 or dynamic")
       ->check(CLI::IsMember({"none", "5", "6", "7", "8", "dynamic"}));
   c->add_option("--dtype", policy.dtype, "fp32 or bf16")->check(CLI::IsMember({"fp32", "bf16"}));
+  policy.device = "auto";
+  c->add_option("--device", policy.device,
+                "where DreamZero's transformer computes: auto (the first GPU, else cores), cores, or a GPU's number");
+  c->add_flag("!--no-cuda-graphs", policy.cuda_graphs, "on a GPU, launch kernel by kernel; the bits are the same");
   c->add_option("--threads", policy.threads, "cores to compute on (default: all)")->check(CLI::Range(1, 1024));
   c->add_option("--tokenizer", policy.tokenizer, "SentencePiece model or its folder (default: the checkpoint's)");
   c->add_option("--embodiment", policy.embodiment, "tag in metadata.json (default: the only one)");

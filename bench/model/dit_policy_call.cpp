@@ -66,11 +66,12 @@ class OurCall {
   OurCall(const DitCase& dit_case, const Scene& scene)
       : scene_(scene), network_(dit_case.config, dit_case.max_blocks, scene.actions.size(1), view_of(dit_case)) {
     const at::NoGradGuard no_grad;
-    episode_ = network_.begin({.text = {network_.text_keys(scene.prompt), network_.text_keys(scene.negative)},
-                               .clip = scene.clip,
-                               .first_frame = {},
-                               .height = scene.video.size(3),
-                               .width = scene.video.size(4)});
+    const EpisodeContext context{.text = {network_.text_keys(scene.prompt), network_.text_keys(scene.negative)},
+                                 .clip = scene.clip,
+                                 .first_frame = {},
+                                 .height = scene.video.size(3),
+                                 .width = scene.video.size(4)};
+    episode_ = std::move(network_.begin({&context, 1}).front());
     DitEpisode* const episodes[] = {episode_.get()};
     network_.prefill(episodes, scene.first);
     network_.prefill(episodes, scene.seen);

@@ -26,6 +26,8 @@ class PassGraphs {
   /// Enqueues the pass over the values' tensors. Errors: those of its operations and of the capture.
   Result<void> run(const std::shared_ptr<const Pass>& pass, std::vector<at::Tensor>& tensors,
                    const DeviceCompute& device);
+  /// After memory has moved; all work is done.
+  void forget() { known_.clear(); }
 
  private:
   /// A pass, and where its values lie.

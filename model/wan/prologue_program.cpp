@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/program/operations.h"
-#include "model/wan/dit_parts.h"
+#include "model/wan/embedding_recorder.h"
 #include "model/wan/layer_recorder.h"
 #include "model/wan/unit_data.h"
 
@@ -20,14 +20,14 @@ class PrologueRecorder {
   Graph record() && {
     auto& graph = layers_.graph();
     graph.add_output(sequence());
-    add_conditioning(text());
-    add_conditioning(image());
-    const auto time = layers_.linear("time_embedding.2", silu(layers_.linear("time_embedding.0", sinusoid())));
+    add_conditioning(embedding_.text(given(unit_data::kText)));
+    add_conditioning(embedding_.image(given(unit_data::kImage)));
+    const auto time = embedding_.times(given(unit_data::kTimeSinusoid));
     add_conditioning(time);
-    const auto modulation = layers_.linear("time_projection.1", silu(time));
+    const auto modulation = embedding_.modulation_rows(time);
     const auto& sizes = graph.value(modulation).sizes;
     graph.add_conditioning_output(modulation, {sizes[0], sizes[1], 6, config_.dim});
-    add_conditioning(layers_.data(unit_data::kTextOfSample, data_));
+    add_conditioning(given(unit_data::kTextOfSample));
     return std::move(layers_).take();
   }
 
@@ -35,41 +35,14 @@ class PrologueRecorder {
   void add_conditioning(ValueId value) {
     layers_.graph().add_conditioning_output(value, std::vector<std::int64_t>(layers_.graph().value(value).sizes));
   }
-  ValueId activated(ValueId u, Activation activation) { return record_activation(layers_.graph(), u, activation); }
-  ValueId silu(ValueId u) { return activated(u, Activation::silu); }
-  ValueId sinusoid() { return layers_.data(unit_data::kTimeSinusoid, data_); }
-
-  ValueId text() {
-    const auto hidden = layers_.linear("text_embedding.0", layers_.data(unit_data::kText, data_));
-    return layers_.linear("text_embedding.2", activated(hidden, Activation::gelu_tanh));
-  }
-
-  ValueId image() {
-    const auto normed = layers_.layer_norm("img_emb.proj.0", layers_.data(unit_data::kImage, data_), kImageEps);
-    const auto hidden = activated(layers_.linear("img_emb.proj.1", normed), Activation::gelu_erf);
-    return layers_.layer_norm("img_emb.proj.4", layers_.linear("img_emb.proj.3", hidden), kImageEps);
-  }
-
-  ValueId patches() {
-    auto& graph = layers_.graph();
-    return record_linear(graph, layers_.data(unit_data::kPatches, data_), layers_.parameter("patch_embedding.weight"),
-                         layers_.parameter("patch_embedding.bias"));
-  }
-
-  ValueId actions() {
-    const auto u = layers_.category_linear("action_encoder.W1", layers_.data(unit_data::kActions, data_));
-    const auto joined = record_join_channels(layers_.graph(), u, layers_.data(unit_data::kActionSinusoid, data_));
-    return layers_.category_linear("action_encoder.W3", silu(layers_.category_linear("action_encoder.W2", joined)));
-  }
-
-  ValueId states() {
-    const auto hidden = layers_.category_linear("state_encoder.layer1", layers_.data(unit_data::kStates, data_));
-    return layers_.category_linear("state_encoder.layer2", activated(hidden, Activation::relu));
-  }
+  ValueId given(const char* name) { return layers_.data(name, data_); }
 
   /// All tokens in the order of the sequence.
   ValueId sequence() {
-    const auto video = patches(), action = actions(), state = states();
+    const auto video = embedding_.patches(given(unit_data::kPatches));
+    const auto action_data = given(unit_data::kActions);
+    const auto action = embedding_.actions(action_data, given(unit_data::kActionSinusoid));
+    const auto state = embedding_.states(given(unit_data::kStates));
     std::vector<RowPiece> pieces{{video, layout_.clean_tokens() + layout_.frame_tokens()}};
     for (std::int64_t block = 0; block < layout_.blocks; ++block) {
       pieces.push_back({video, layout_.block_video_tokens()});
@@ -84,6 +57,7 @@ class PrologueRecorder {
   const Batch& data_;
   const std::string prefix_;
   LayerRecorder layers_;
+  EmbeddingRecorder embedding_{layers_};
 };
 
 }  // namespace

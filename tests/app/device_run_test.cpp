@@ -41,6 +41,20 @@ TEST_F(DeviceRunTest, GraphsChangeNoBit) {
 
 TEST_F(DeviceRunTest, KillsWithinCollectivesLeaveTheSameWeights) { expect_kills_leave_the_same_weights(10, 5); }
 
+TEST_F(DeviceRunTest, APolicyAnswersFromADevice) {
+  expect_end(run_small(job() + Words{"training.steps=1", "cluster.component_placement.learner=0:0"}), 0);
+  const Words test{"serve", dir_ / "runs/latest", "--once-selftest", "--steps", "2"};
+  expect_end(troupe(test + Words{"--device", "0"}, machine("H200")), 0, {"self-test ok: actions"},
+             {"the policy's transformer computes on device 0"});
+  EXPECT_EQ(findings(), "");
+  expect_end(troupe(test, machine("H200")), 0, {"self-test ok: actions"},
+             {"the policy's transformer computes on device 0"});
+  expect_end(troupe(test), 0, {"self-test ok: actions"},
+             {"the policy computes on cores: this machine shows no NVIDIA device"});
+  expect_end(troupe(test + Words{"--device", "1"}, machine("H200")), 2, {}, {"device 1"});
+  expect_end(troupe(test + Words{"--device", "fast"}), 2, {}, {"wanted auto, cores or the number of a device"});
+}
+
 TEST_F(DeviceRunTest, SaysWhatADeviceCannotDo) {
   expect_end(run_small(job() + on_devices("0") + Words{"model.dit.dim=24"}, machine("H200")), 3, {},
              {"heads of 12 channels; attention on devices takes 16, 32, 64 and 128"});

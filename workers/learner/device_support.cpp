@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "kernels/attention_plan.h"
 #include "kernels/device_module.h"
 
 namespace troupe::workers {
@@ -26,7 +27,7 @@ Result<void> check_device_support(const JobConfig& config, const Plan& plan) {
   if (config.offload.activations) return refused("offload.activations: activations stay on a device");
   const auto& dit = config.model.dit;
   const auto head = dit.num_heads > 0 ? dit.dim / dit.num_heads : 0;
-  if (head != 16 && head != 32 && head != 64 && head != 128)
+  if (!kernels::takes_head(head))
     return refused(
         fmt::format("model.dit.num_heads: heads of {} channels; attention on devices takes 16, 32, 64 and 128", head));
   return kernels::load_device_module();

@@ -110,7 +110,7 @@ std::vector<Denoised> Denoiser::run(DitInference& dit, std::span<const DenoiseRe
                                     const DenoiseObserver& observer) const {
   const c10::NoGradGuard no_grad;
   // rounding a sample to bf16 at every step would cost more than the network's own rounding
-  const auto wide = dit.options().dtype(accumulate_type(dit.options().dtype().toScalarType()));
+  const auto wide = accumulate_type(dit.dtype());
   std::vector<Run> runs;
   for (const auto& request : requests) {
     TORCH_CHECK(request.episode->branches() == options_.branches(), "an episode of ", request.episode->branches(),
@@ -118,7 +118,7 @@ std::vector<Denoised> Denoiser::run(DitInference& dit, std::span<const DenoiseRe
     runs.push_back({Sampler(video_levels_, video_plan_, request.video_noise.to(wide)),
                     Sampler(action_levels_, action_plan_, request.action_noise.to(wide)),
                     StepSkipRule(options_.skip),
-                    request.states.to(dit.options()),
+                    request.states.to(dit.dtype()),
                     {},
                     {},
                     {}});

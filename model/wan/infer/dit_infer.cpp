@@ -2,45 +2,125 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
-#include "kernels/modulated_norm.h"
+#include <algorithm>
+#include <optional>
+
+#include "device/host_device.h"
+#include "kernels/device_module.h"
+#include "kernels/device_tensor.h"
 #include "model/wan/dit_parts.h"
 #include "model/wan/infer/episode_cost.h"
 #include "model/wan/layers.h"
+#include "model/wan/unit_data.h"
 
 namespace troupe::model {
 namespace {
 
-/// Timesteps whose rows are kept; a run has at most two per step.
-constexpr std::size_t kMaxTimeRows = 4096;
+/// Pairs of timesteps whose rows are kept; a run has at most one per step.
+constexpr std::size_t kMaxTimes = 4096;
 
-RopeTables rope_rows(const RopeTables& tables, std::int64_t begin, std::int64_t count) {
-  return {tables.cos.narrow(0, begin, count), tables.sin.narrow(0, begin, count)};
+std::string sizes_of(const Batch& data) {
+  std::string text;
+  for (const auto& [name, tensor] : data)
+    text += fmt::format(" {}[{}]", name, fmt::join(tensor.sizes().begin(), tensor.sizes().end(), ","));
+  return text;
+}
+
+at::Tensor key_rows(const std::vector<std::int64_t>& numbers) {
+  return at::tensor(numbers, at::TensorOptions().dtype(at::kLong)).view({-1, 3});
+}
+
+/// Rows that are not zero in every sample, counted up to the last of them.
+std::int64_t real_rows(const at::Tensor& context_BLC) {
+  const auto used = context_BLC.ne(0).any(2).any(0).nonzero();
+  return used.numel() == 0 ? 0 : used.max().item<std::int64_t>() + 1;
+}
+
+/// Which rows of the context each sample sees; `pads`: how many the last one stands for.
+void see(std::vector<std::int64_t>& rows, const ContextKeys& context, std::int64_t sample, std::int64_t pads) {
+  const auto begin = context.rows.begin() + (context.samples == 1 ? 0 : sample) * context.each;
+  rows.insert(rows.end(), {begin, begin + context.each, std::max<std::int64_t>(1, pads)});
+}
+
+/// The parameters where the device computes.
+ParamView placed(ParamView params, device::Device& device, device::Stream& stream) {
+  if (device.is_host()) return params;
+  ParamView there;
+  there.set_adapter_scale(params.adapter_scale());
+  for (const auto& [name, tensor] : params.tensors()) {
+    const auto memory = device.allocate(static_cast<std::int64_t>(tensor.nbytes()));
+    stream.copy(memory->address(), static_cast<const std::byte*>(tensor.const_data_ptr()), memory->bytes());
+    there.set(name, kernels::tensor_over(device, memory, 0, tensor.sizes(), tensor.scalar_type()));
+  }
+  const auto copied = stream.synchronize();
+  TORCH_CHECK(copied, "the device: ", copied ? "" : copied.error().message());
+  return there;
+}
+
+/// Graphs that are kept at most: those of a few batches of sessions.
+constexpr std::size_t kMostGraphs = 1024;
+
+std::optional<DeviceCompute> compute_of(const InferDevice& where, device::Stream& stream) {
+  if (where.device == nullptr) return {};
+  return DeviceCompute{*where.device->kernels, stream, where.graphs ? kMostGraphs : 0};
 }
 
 }  // namespace
 
 DitInference::DitInference(const ModelConfig& config, std::int64_t max_blocks, std::int64_t actions_per_block,
-                           ParamView params, bool state_self_only)
+                           ParamView params, DitInferenceOptions options)
     : config_(config),
       max_blocks_(max_blocks),
       actions_per_block_(actions_per_block),
-      params_(std::move(params)),
-      state_self_only_(state_self_only) {
+      state_self_only_(options.state_self_only),
+      programs_(options.programs ? std::move(options.programs) : std::make_shared<ProgramCache>()),
+      device_(options.where.device == nullptr ? device::host_device() : *options.where.device->device),
+      stream_(device_.make_stream(device::StreamUse::compute)),
+      params_(placed(std::move(params), device_, *stream_)),
+      store_(std::make_shared<KeyStore>(config.dit.num_layers, config.dit.dim, dtype(), device_, *stream_)),
+      // a block reads what the one before it made
+      memory_(static_cast<int>(config.dit.num_layers), 2, device_, "", compute_of(options.where, *stream_)) {
   TORCH_CHECK(max_blocks >= 1 && actions_per_block >= 1, "DitInference: ", max_blocks, " blocks of ", actions_per_block,
               " actions, want at least one of each");
 }
 
-at::TensorOptions DitInference::options() const { return params_["patch_embedding.weight"].options(); }
+void DitInference::finish() {
+  const auto done = stream_->synchronize();
+  TORCH_CHECK(done, "the device: ", done ? "" : done.error().message());
+}
 
-const DitInference::TimeRow& DitInference::time_row(double t) {
-  auto it = time_rows_.find(t);
-  if (it == time_rows_.end()) {
-    if (time_rows_.size() >= kMaxTimeRows) time_rows_.clear();
-    const auto sinusoid = time_sinusoid(at::full({1}, t, options().dtype(at::kDouble)), config_.dit.freq_dim);
-    const auto e = linear(params_, "time_embedding.2", at::silu(linear(params_, "time_embedding.0", sinusoid)));
-    const auto e0 = linear(params_, "time_projection.1", at::silu(e)).unflatten(-1, {6, config_.dit.dim});
-    it = time_rows_.emplace(t, TimeRow{e, e0}).first;
+at::ScalarType DitInference::dtype() const { return params_["patch_embedding.weight"].scalar_type(); }
+
+std::vector<at::Tensor> DitInference::run(const std::string& key, const std::function<Graph()>& record,
+                                          const std::vector<at::Tensor>& inputs,
+                                          const std::vector<at::Tensor>& conditioning, const std::string& prefix,
+                                          const Batch& data, std::int64_t place) {
+  if (memory_.compute() != nullptr && rows_of_graphs_ != store_->rows()) {
+    memory_.graphs().forget();  // the store has moved
+    rows_of_graphs_ = store_->rows();
+  }
+  const auto program = programs_->find(fmt::format("{}{} of {}", key, sizes_of(data), store_->rows()), record);
+  return program->forward({inputs, conditioning, params_.tensors(), prefix, data}, memory_, static_cast<int>(place));
+}
+
+std::vector<at::Tensor> DitInference::with_store(const at::Tensor& x, std::int64_t layer) const {
+  return {x, store_->keys(layer), store_->values(layer)};
+}
+
+const DitInference::Times& DitInference::times(double t_video, double t_action) {
+  const std::pair key{t_video, t_action};
+  auto it = times_.find(key);
+  if (it == times_.end()) {
+    if (times_.size() >= kMaxTimes) times_.clear();
+    const auto t = at::tensor({t_video, t_action}, at::TensorOptions().dtype(at::kDouble)).unsqueeze(0);
+    const Batch data{{unit_data::kTimeSinusoid, time_sinusoid(t, config_.dit.freq_dim).to(dtype())}};
+    // each pair has a place of its own, where its rows stay
+    const auto place = 2 + config_.dit.num_layers + static_cast<std::int64_t>(times_.size());
+    const auto made = run(
+        "times", [&] { return record_infer_times(config_.dit, params_, data); }, {}, {}, "", data, place);
+    it = times_.emplace(key, Times{made[0], made[1]}).first;
   }
   return it->second;
 }
@@ -59,135 +139,239 @@ const DitInference::Window& DitInference::window(std::int64_t height, std::int64
     layout.states_per_block = config_.states_per_block;
     layout.max_blocks = max_blocks_;
     layout.trimmed = false;
-    const auto dtype = accumulate_type(options().dtype().toScalarType());
-    const auto tables = make_rope_tables(layout, config_.dit.dim / config_.dit.num_heads, dtype);
-    const auto device = options().device();
-    it = windows_.emplace(key, Window{layout, {tables.cos.to(device), tables.sin.to(device)}}).first;
+    const auto rope = make_rope_tables(layout, config_.dit.dim / config_.dit.num_heads, accumulate_type(dtype()));
+    it = windows_.emplace(key, Window{layout, rope}).first;
   }
   return it->second;
 }
 
-std::shared_ptr<const TextKeys> DitInference::text_keys(const at::Tensor& context_BLC) const {
-  const c10::NoGradGuard no_grad;
-  return std::make_shared<const TextKeys>(make_text_keys(config_.dit, params_, context_BLC.to(options())));
+void DitInference::make_context_keys(ContextKind kind, const at::Tensor& features,
+                                     std::span<const ContextKeys* const> contexts) {
+  const bool is_text = kind == ContextKind::text;
+  memory_.begin();
+  Batch data{{is_text ? unit_data::kText : unit_data::kImage, features.to(dtype()).contiguous()}};
+  const auto embedded = run(
+      is_text ? "text" : "image", [&] { return record_infer_context(kind, params_, data); }, {}, {}, "", data, 0);
+  std::vector<std::int64_t> places;
+  for (const auto* context : contexts) {
+    for (std::int64_t sample = 0; sample < context->samples; ++sample) see(places, *context, sample, 1);
+  }
+  data = {{infer_data::kContextRows, key_rows(places)}};
+  for (std::int64_t i = 0; i < config_.dit.num_layers; ++i) {
+    const auto prefix = fmt::format("blocks.{}.", i);
+    (void)run(
+        fmt::format("{} keys of {}", is_text ? "text" : "image", features.size(1)),
+        [&] { return record_context_keys(config_.dit, kind, params_, prefix, embedded[0], *store_, data); },
+        with_store(embedded[0], i), {}, prefix, data, 1 + i);
+  }
 }
 
-std::unique_ptr<DitEpisode> DitInference::begin(const EpisodeContext& context) const {
+std::shared_ptr<const TextKeys> DitInference::text_keys(const at::Tensor& context_BLC) {
   const c10::NoGradGuard no_grad;
+  TORCH_CHECK(context_BLC.dim() == 3 && context_BLC.size(1) > 0, "text features ", context_BLC.sizes(),
+              ", want [B, L, text width]");
+  const auto rows = context_BLC.size(1), real = real_rows(context_BLC);
+  const auto kept = rows - real > 1 ? context_BLC.narrow(1, 0, real + 1) : context_BLC;
+  auto keys = std::make_shared<const TextKeys>(
+      TextKeys{{KeyRows(store_, kept.size(0) * kept.size(1)), kept.size(0), kept.size(1)}, rows - real});
+  const ContextKeys* const contexts[] = {keys.get()};
+  make_context_keys(ContextKind::text, kept, contexts);
+  finish();
+  return keys;
+}
+
+void DitInference::check(const EpisodeContext& context) const {
   TORCH_CHECK(context.height % 2 == 0 && context.width % 2 == 0 && context.height > 0 && context.width > 0,
               "latents have ", context.height, " x ", context.width,
               " rows and columns, want even numbers (model.target_height and target_width multiples of twice the "
               "codec's stride)");
-  TORCH_CHECK(!context.text.empty() && context.clip.dim() == 3, "an episode needs text keys and image features");
-  const auto samples = context.clip.size(0), fs = (context.height / 2) * (context.width / 2);
+  TORCH_CHECK(!context.text.empty() && context.clip.dim() == 3 && context.clip.size(1) > 0,
+              "an episode needs text keys and image features [B, L, image width]");
+  const auto samples = context.clip.size(0);
   for (const auto& text : context.text) {
-    const auto rows = text->layers.front().k.size(0);
-    TORCH_CHECK(rows == samples || rows == 1, "text keys of ", rows, " prompts for ", samples, " samples");
+    TORCH_CHECK(text->samples == samples || text->samples == 1, "text keys of ", text->samples, " prompts for ",
+                samples, " samples");
+    TORCH_CHECK(&text->rows.store() == store_.get(), "text keys of another transformer");
   }
-  at::Tensor first_frame;
-  if (config_.dit.concat_first_frame_latent) {
-    first_frame = context.first_frame.to(options());
-    TORCH_CHECK(first_frame.dim() == 5 && first_frame.size(0) == samples &&
-                    first_frame.size(2) >= config_.latent_frames_per_block && first_frame.size(3) == context.height &&
-                    first_frame.size(4) == context.width,
-                "first_frame ", first_frame.sizes(), " does not fit ", samples, " samples of latents ", context.height,
-                " x ", context.width);
-  }
-  KvCacheShape shape = window_cache(config_, max_blocks_, actions_per_block_, fs);
-  shape.samples = samples;
-  shape.branches = static_cast<std::int64_t>(context.text.size());
-  return std::make_unique<DitEpisode>(KvCache(shape, options()), context.text,
-                                      make_image_keys(config_.dit, params_, context.clip.to(options())), first_frame);
+  if (!config_.dit.concat_first_frame_latent) return;
+  const auto& still = context.first_frame;
+  TORCH_CHECK(still.dim() == 5 && still.size(0) == samples && still.size(2) >= config_.latent_frames_per_block &&
+                  still.size(3) == context.height && still.size(4) == context.width,
+              "first_frame ", still.sizes(), " does not fit ", samples, " samples of latents ", context.height, " x ",
+              context.width);
 }
 
-InferPass DitInference::make_pass(std::span<DitEpisode* const> episodes, const at::Tensor& latents,
-                                  bool with_register) {
+std::vector<std::unique_ptr<DitEpisode>> DitInference::begin(std::span<const EpisodeContext> contexts) {
+  const c10::NoGradGuard no_grad;
+  const auto room = [&](const EpisodeContext& context) {
+    return window_tokens(config_, max_blocks_, actions_per_block_, (context.height / 2) * (context.width / 2));
+  };
+  const auto seen_rows = [&](const EpisodeContext& context) {
+    return context.clip.size(0) * static_cast<std::int64_t>(context.text.size()) * room(context);
+  };
+  std::int64_t rows = 0;
+  std::vector<at::Tensor> pictures;
+  for (const auto& context : contexts) {
+    check(context);
+    rows += seen_rows(context) + context.clip.size(0) * context.clip.size(1);
+    pictures.push_back(context.clip);
+  }
+  store_->reserve(rows);
+  std::vector<std::unique_ptr<DitEpisode>> episodes;
+  std::vector<const ContextKeys*> images;
+  for (const auto& context : contexts) {
+    const auto samples = context.clip.size(0), each = context.clip.size(1);
+    KeyRows seen(store_, seen_rows(context));
+    const bool with_still = config_.dit.concat_first_frame_latent;
+    episodes.push_back(std::make_unique<DitEpisode>(
+        std::move(seen), ContextKeys{KeyRows(store_, samples * each), samples, each}, context.text,
+        with_still ? context.first_frame.to(dtype()) : at::Tensor(), room(context)));
+    images.push_back(&episodes.back()->image);
+  }
+  if (!episodes.empty()) make_context_keys(ContextKind::image, at::cat(pictures, 0), images);
+  finish();
+  return episodes;
+}
+
+DitInference::Turn DitInference::make_turn(std::span<DitEpisode* const> episodes, const at::Tensor& latents,
+                                           bool with_register) {
   TORCH_CHECK(!episodes.empty() && latents.dim() == 5, "inference wants episodes and latents [B, C, n, h, w], got ",
               latents.sizes());
   const auto& [layout, rope] = window(latents.size(3), latents.size(4));
   const auto fs = layout.frame_tokens(), nfpb = layout.frames_per_block;
-  InferPass pass;
-  pass.branches = episodes.front()->branches();
-  pass.video_tokens = latents.size(2) * fs;
-  pass.action_tokens = with_register ? layout.actions_per_block : 0;
-  pass.state_tokens = with_register ? layout.states_per_block : 0;
-  pass.state_self_only = state_self_only_;
-  std::int64_t begin = 0;
-  for (auto* episode : episodes) {
+  Turn turn{.episodes = episodes,
+            .branches = episodes.front()->branches(),
+            .tokens = {latents.size(2) * fs, with_register ? layout.actions_per_block : 0,
+                       with_register ? layout.states_per_block : 0},
+            .layout = layout,
+            .rotation_rows = {},
+            .rope = rope};
+  turn.layout.frames = latents.size(2);
+  for (const auto* episode : episodes) {
     const auto frames = episode->frames, block = (frames - 1) / nfpb + 1;
-    TORCH_CHECK(episode->branches() == pass.branches, "episodes with and without guidance in one batch");
+    TORCH_CHECK(&episode->seen.store() == store_.get(), "an episode of another transformer");
+    TORCH_CHECK(episode->branches() == turn.branches, "episodes with and without guidance in one batch");
     TORCH_CHECK(latents.size(2) == (frames == 0 ? 1 : nfpb) && (frames > 0 || !with_register),
                 "an episode that has seen ", frames, " frames was given ", latents.size(2), " more");
     TORCH_CHECK(frames + latents.size(2) <= layout.frames, "an episode of ", frames, " frames cannot take ",
                 latents.size(2), " more: the window has ", layout.frames, " (data.window.chunks)");
-    const auto from = with_register ? layout.group_begin(block) : frames * fs;
-    pass.parts.push_back({episode, begin, rope_rows(rope, from, pass.tokens())});
-    begin += episode->samples();
+    turn.rotation_rows.push_back(with_register ? layout.group_begin(block) : frames * fs);
+    turn.samples += episode->samples();
   }
-  TORCH_CHECK(begin == latents.size(0), "latents of ", latents.size(0), " samples for ", begin);
-  return pass;
+  TORCH_CHECK(turn.samples == latents.size(0), "latents of ", latents.size(0), " samples for ", turn.samples);
+  return turn;
 }
 
-at::Tensor DitInference::embed_video(std::span<DitEpisode* const> episodes, const at::Tensor& latents) const {
-  if (!config_.dit.concat_first_frame_latent) return embed_patches(params_, input_patches(latents));
-  std::vector<at::Tensor> stills;
-  for (const auto* episode : episodes) {
-    const auto& still = episode->first_frame;
-    // past the still's end its last frames serve again
-    const auto from = std::min(episode->frames, still.size(2) - latents.size(2));
-    stills.push_back(still.narrow(2, from, latents.size(2)));
+at::Tensor DitInference::patches(std::span<DitEpisode* const> episodes, const at::Tensor& latents) const {
+  auto given = latents.to(dtype());
+  if (config_.dit.concat_first_frame_latent) {
+    std::vector<at::Tensor> stills;
+    for (const auto* episode : episodes) {
+      const auto& still = episode->first_frame;
+      // past the still's end its last frames serve again
+      const auto from = std::min(episode->frames, still.size(2) - latents.size(2));
+      stills.push_back(still.narrow(2, from, latents.size(2)));
+    }
+    given = at::cat({given, at::cat(stills, 0)}, 1);
   }
-  return embed_patches(params_, input_patches(at::cat({latents.to(options()), at::cat(stills, 0)}, 1)));
+  TORCH_CHECK(given.size(1) == config_.dit.in_dim, "patch embedding: latents have ", given.size(1), " channels, want ",
+              config_.dit.in_dim, " (model.dit.in_dim)");
+  return input_patches(given).contiguous();
+}
+
+Batch DitInference::block_data(const Turn& turn, std::int64_t copies) const {
+  const auto tokens = turn.tokens.count();
+  std::vector<std::int64_t> seen, states, text, image;
+  std::vector<at::Tensor> cos, sin;
+  for (std::size_t i = 0; i < turn.episodes.size(); ++i) {
+    const auto& episode = *turn.episodes[i];
+    const auto rotations = [&](const at::Tensor& table) { return table.narrow(0, turn.rotation_rows[i], tokens); };
+    for (std::int64_t sample = 0; sample < episode.samples(); ++sample) {
+      for (std::int64_t branch = 0; branch < copies; ++branch) {
+        const auto begin = episode.row(sample, branch), end = begin + episode.tokens + tokens;
+        seen.insert(seen.end(), {begin, end, 1});
+        states.insert(states.end(), {end - turn.tokens.states, end, 1});
+        cos.push_back(rotations(turn.rope.cos));
+        sin.push_back(rotations(turn.rope.sin));
+      }
+      for (std::int64_t branch = 0; branch < turn.branches; ++branch) {
+        const auto& prompt = *episode.text[static_cast<std::size_t>(branch)];
+        see(text, prompt, sample, prompt.pad_rows);
+        see(image, episode.image, sample, 1);
+      }
+    }
+  }
+  return {{infer_data::kCos, at::cat(cos, 0)},     {infer_data::kSin, at::cat(sin, 0)},
+          {infer_data::kSeenRows, key_rows(seen)}, {infer_data::kStateRows, key_rows(states)},
+          {infer_data::kTextRows, key_rows(text)}, {infer_data::kImageRows, key_rows(image)}};
+}
+
+at::Tensor DitInference::run_blocks(const Turn& turn, at::Tensor x, const Times& at_times, bool keys_only) {
+  // what enters the first block does not depend on the prompt: one row for all branches
+  const Batch first = block_data(turn, 1), rest = block_data(turn, turn.branches);
+  for (std::int64_t i = 0; i < config_.dit.num_layers; ++i) {
+    const bool is_last = i + 1 == config_.dit.num_layers;
+    const InferBlockForm form{.tokens = turn.tokens,
+                              .copies = i == 0 ? turn.branches : 1,
+                              .last = is_last,
+                              // of the last layer only the keys and values are ever read
+                              .keys_only = keys_only && is_last,
+                              .state_self_only = state_self_only_};
+    const auto prefix = fmt::format("blocks.{}.", i);
+    const Batch& data = i == 0 ? first : rest;
+    const auto made = run(
+        fmt::format("block {} {} {} copies {}{}{}", form.tokens.video, form.tokens.actions, form.tokens.states,
+                    form.copies, form.last ? " last" : "", form.keys_only ? " keys" : ""),
+        [&] { return record_infer_block(config_.dit, form, params_, prefix, x, at_times.e0, *store_, data); },
+        with_store(x, i), {at_times.e0}, prefix, data, 1 + i);
+    x = made.empty() ? at::Tensor() : made[0];
+  }
+  return x;
 }
 
 void DitInference::prefill(std::span<DitEpisode* const> episodes, const at::Tensor& latents) {
   const c10::NoGradGuard no_grad;
-  auto pass = make_pass(episodes, latents, false);
-  pass.modulation_R6d = time_row(0).e0_16d;
-  auto x = embed_video(episodes, latents);
-  for (std::int64_t i = 0; i < config_.dit.num_layers; ++i) {
-    // of the last layer only the keys and values are ever read
-    x = infer_block(config_.dit, params_, i, x, pass, i + 1 == config_.dit.num_layers);
-  }
+  const auto turn = make_turn(episodes, latents, false);
+  memory_.begin();
+  const auto& at_times = times(0, 0);
+  const Batch data{{unit_data::kPatches, patches(episodes, latents)}};
+  const auto x = run(
+      "tokens", [&] { return record_infer_tokens(params_, data); }, {}, {}, "", data, 0);
+  (void)run_blocks(turn, x[0], at_times, /*keys_only=*/true);
+  finish();
   for (auto* episode : episodes) {
-    episode->cache.commit(pass.tokens());
+    episode->tokens += turn.tokens.count();
     episode->frames += latents.size(2);
   }
 }
 
 Velocities DitInference::evaluate(std::span<DitEpisode* const> episodes, const NoisyBlock& noisy) {
   const c10::NoGradGuard no_grad;
-  auto pass = make_pass(episodes, noisy.video, true);
-  TORCH_CHECK(noisy.actions.dim() == 3 && noisy.actions.size(1) == pass.action_tokens && noisy.states.dim() == 3 &&
-                  noisy.states.size(1) == pass.state_tokens,
-              "actions ", noisy.actions.sizes(), " and states ", noisy.states.sizes(), ", want ", pass.action_tokens,
-              " and ", pass.state_tokens, " tokens");
-  const auto video_row = time_row(noisy.t_video), action_row = time_row(noisy.t_action);
-  pass.modulation_R6d = video_row.e0_16d;
-  if (noisy.t_video != noisy.t_action) {
-    pass.modulation_R6d = at::cat({video_row.e0_16d, action_row.e0_16d}, 0);
-    pass.time_row_T = at::ones({pass.tokens()}, options().dtype(at::kInt));
-    pass.time_row_T.narrow(0, 0, pass.video_tokens).zero_();
-  }
+  const auto turn = make_turn(episodes, noisy.video, true);
+  TORCH_CHECK(noisy.actions.dim() == 3 && noisy.actions.size(1) == turn.tokens.actions && noisy.states.dim() == 3 &&
+                  noisy.states.size(1) == turn.tokens.states,
+              "actions ", noisy.actions.sizes(), " and states ", noisy.states.sizes(), ", want ", turn.tokens.actions,
+              " and ", turn.tokens.states, " tokens");
+  memory_.begin();
+  const auto& at_times = times(noisy.t_video, noisy.t_action);
   const auto t_action =
-      at::full({noisy.actions.size(0), pass.action_tokens}, noisy.t_action, options().dtype(at::kFloat));
-  auto x = at::cat({embed_video(episodes, noisy.video),
-                    embed_actions(params_, noisy.actions, action_sinusoid(t_action, config_.dit.dim)),
-                    embed_states(params_, noisy.states)},
-                   1);
-  for (std::int64_t i = 0; i < config_.dit.num_layers; ++i) x = infer_block(config_.dit, params_, i, x, pass, false);
-
-  const auto& table = params_["head.modulation"];
-  const auto rows = table + video_row.e_1d.unsqueeze(0).to(table.scalar_type());  // shift, scale
-  const auto h = modulated_layer_norm(x.narrow(1, 0, pass.video_tokens), 1.0 + rows.narrow(1, 1, 1),
-                                      rows.narrow(1, 0, 1), {}, config_.dit.eps);
-  SequenceLayout block = window(noisy.video.size(3), noisy.video.size(4)).layout;
-  block.frames = noisy.video.size(2);
-  const auto video = unpatchify(linear(params_, "head.head", h), block);
-  const auto actions = category_linear(
-      params_, "action_decoder.layer2",
-      at::relu(category_linear(params_, "action_decoder.layer1", x.narrow(1, pass.video_tokens, pass.action_tokens))));
-  return {video.unflatten(0, {-1, pass.branches}), actions.unflatten(0, {-1, pass.branches})};
+      at::full({turn.samples, turn.tokens.actions}, noisy.t_action, at::TensorOptions().dtype(at::kFloat));
+  const auto dense = [this](const at::Tensor& x) { return x.to(dtype()).contiguous(); };
+  const Batch data{{unit_data::kPatches, patches(episodes, noisy.video)},
+                   {unit_data::kActions, dense(noisy.actions)},
+                   {unit_data::kActionSinusoid, dense(action_sinusoid(t_action, config_.dit.dim))},
+                   {unit_data::kStates, dense(noisy.states)}};
+  auto x = run(
+      "tokens", [&] { return record_infer_tokens(params_, data); }, {}, {}, "", data, 0)[0];
+  x = run_blocks(turn, x, at_times, /*keys_only=*/false);
+  const auto made = run(
+      fmt::format("head of {} {} {}", x.size(0), turn.tokens.video, turn.tokens.actions),
+      [&] { return record_infer_head(config_.dit, turn.tokens, params_, x, at_times.e); }, {x}, {at_times.e}, "", {},
+      1 + config_.dit.num_layers);
+  const auto video = memory_.downloaded(made[0]), actions = memory_.downloaded(made[1]);
+  finish();
+  return {unpatchify(video, turn.layout).clone().unflatten(0, {-1, turn.branches}),
+          actions.clone().unflatten(0, {-1, turn.branches})};
 }
 
 }  // namespace troupe::model

@@ -4,13 +4,13 @@
 
 #include "configs/data_config.h"
 #include "configs/model_config.h"
-#include "model/wan/infer/kv_cache.h"
 
 namespace troupe::model {
 
-/// The cache of one sample and one branch over a window of `max_blocks` blocks. `frame_tokens`: of one latent frame.
-KvCacheShape window_cache(const ModelConfig& config, std::int64_t max_blocks, std::int64_t actions_per_block,
-                          std::int64_t frame_tokens);
+/// Tokens of one sample and one branch over a window of `max_blocks` blocks: all video, and one block's actions and
+/// states. `frame_tokens`: of one latent frame.
+std::int64_t window_tokens(const ModelConfig& config, std::int64_t max_blocks, std::int64_t actions_per_block,
+                           std::int64_t frame_tokens);
 
 /// What the transformer keeps of policy calls (DitEpisode), for placement's ModelCost. Work space is not counted.
 struct EpisodeCost {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -65,13 +66,14 @@ struct WanInference::Impl {
   };
 
   Impl(ModelConfig model_config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit_params,
-       FeatureEncoder& encoder, Prompt negative_prompt, const InferOptions& infer_options)
+       FeatureEncoder& encoder, Prompt negative_prompt, const InferOptions& infer_options, const InferDevice& where)
       : config(std::move(model_config)),
         features(encoder),
         negative(std::move(negative_prompt)),
         options(infer_options),
         protocol{config.latent_frames_per_block, max_blocks, config.codec.stride_t},
-        dit(config, max_blocks, actions_per_block, std::move(dit_params), options.state_self_only) {}
+        dit(config, max_blocks, actions_per_block, std::move(dit_params),
+            {.state_self_only = options.state_self_only, .where = where}) {}
 
   Result<void> check_call(std::span<InferenceSession* const> sessions, std::span<const InferenceInput> inputs) const;
   Result<void> check_input(const InferenceInput& input, std::size_t index) const;
@@ -130,7 +132,7 @@ Result<void> WanInference::Impl::check_call(std::span<InferenceSession* const> s
 }
 
 at::Tensor WanInference::Impl::pixels(const at::Tensor& frames) const {
-  const bool bf16 = dit.options().dtype().toScalarType() == at::kBFloat16;
+  const bool bf16 = dit.dtype() == at::kBFloat16;
   return to_unit_video(frames.unsqueeze(0), config.target_height, config.target_width,
                        bf16 ? PixelRounding::before_normalise : PixelRounding::none);
 }
@@ -186,21 +188,26 @@ void WanInference::Impl::start(const std::vector<Turn*>& turns) {
   } else {
     first = features.codec().encode(images.unsqueeze(2));
   }
-  std::vector<DitEpisode*> episodes;
+  std::vector<EpisodeContext> contexts;
   for (std::size_t i = 0; i < turns.size(); ++i) {
     const auto at_row = static_cast<std::int64_t>(i);
-    EpisodeContext context;
+    auto& context = contexts.emplace_back();
     context.text.push_back(prompts.at(turns[i]->prompt.key()));
     if (options.branches() > 1) context.text.push_back(negative_keys);
     context.clip = clip.narrow(0, at_row, 1);
     if (channels.defined()) context.first_frame = channels.narrow(0, at_row, 1);
     context.height = first.size(3);
     context.width = first.size(4);
+    // before the new ones, so that both are never held at once
+    turns[i]->session->episode.reset();
+  }
+  auto begun = dit.begin(contexts);
+  std::vector<DitEpisode*> episodes;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
     auto& session = *turns[i]->session;
-    session.episode.reset();  // before the new one, so that both are never held at once
-    session.episode = dit.begin(context);
+    session.episode = std::move(begun[i]);
     session.ids = turns[i]->prompt.ids;
-    turns[i]->first_latent = first.narrow(0, at_row, 1);
+    turns[i]->first_latent = first.narrow(0, static_cast<std::int64_t>(i), 1);
     episodes.push_back(session.episode.get());
   }
   dit.prefill(episodes, first);
@@ -254,7 +261,7 @@ std::vector<InferenceOutput> WanInference::Impl::run(std::vector<Turn>& turns) {
 
 WanInference::WanInference(ModelConfig config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit,
                            FeatureEncoder& features, const at::Tensor& negative_ids, const at::Tensor& negative_mask,
-                           InferOptions options) {
+                           InferOptions options, const InferDevice& where) {
   const auto length = config.text_encoder.max_length;
   TORCH_CHECK(
       negative_ids.dim() == 1 && negative_ids.sizes() == negative_mask.sizes() && negative_ids.numel() <= length,
@@ -262,7 +269,7 @@ WanInference::WanInference(ModelConfig config, std::int64_t max_blocks, std::int
       ", want both i64 [L] with L up to ", length);
   auto negative = padded(negative_ids, negative_mask, length);
   impl_ = std::make_unique<Impl>(std::move(config), max_blocks, actions_per_block, std::move(dit), features,
-                                 std::move(negative), options);
+                                 std::move(negative), options, where);
 }
 
 WanInference::~WanInference() = default;
@@ -306,6 +313,9 @@ Result<std::vector<InferenceOutput>> WanInference::act(std::span<InferenceSessio
     // caches may be half written; the next call of each session starts over
     for (auto* session : sessions) reset(*session);
     return Error{Errc::internal, fmt::format("the policy call failed: {}", error.what_without_backtrace())};
+  } catch (const std::bad_alloc&) {
+    for (auto* session : sessions) reset(*session);
+    return Error{Errc::resource_exhausted, "the policy call found no memory for its episodes"};
   }
 }
 

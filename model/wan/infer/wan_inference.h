@@ -11,6 +11,7 @@
 #include "configs/model_config.h"
 #include "model/shard/network.h"
 #include "model/wan/features.h"
+#include "model/wan/infer/dit_infer.h"
 #include "model/wan/infer/infer_options.h"
 
 namespace troupe::model {
@@ -44,12 +45,13 @@ class InferenceSession;
 /// at different frames and still share every forward pass. Not thread-safe: one thread at a time.
 class WanInference {
  public:
-  /// `dit` has every tensor of dit_units(config) and outlives this, `features` too. `max_blocks` is the window's
+  /// `dit` has every tensor of dit_units(config); `features` outlives this. `max_blocks` is the window's
   /// length (data.window.chunks), `actions_per_block` data.window.action_horizon. negative_ids, negative_mask: the
-  /// tokenised negative prompt, i64 [L].
+  /// tokenised negative prompt, i64 [L]. `where`: of the transformer; encoders, codec and sampler stay on cores. Throws
+  /// as DitInference does.
   WanInference(ModelConfig config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit,
                FeatureEncoder& features, const at::Tensor& negative_ids, const at::Tensor& negative_mask,
-               InferOptions options = {});
+               InferOptions options = {}, const InferDevice& where = {});
   ~WanInference();
 
   /// Whether configuration and options can run at all; act() returns the same error. invalid_argument names the key.
@@ -60,7 +62,8 @@ class WanInference {
   void reset(InferenceSession& session) const;
 
   /// One call for each session; no session twice. Errors: invalid_argument for a shape that does not fit, naming the
-  /// input, with no session changed; internal when the network failed, and then the sessions have been reset.
+  /// input, with no session changed; internal when the network failed and resource_exhausted without memory for it, and
+  /// then the sessions have been reset.
   Result<std::vector<InferenceOutput>> act(std::span<InferenceSession* const> sessions,
                                            std::span<const InferenceInput> inputs);
 

@@ -84,7 +84,7 @@ ParamView merged(const std::vector<UnitSpec>& units, const UnitViews& views) {
 }
 
 /// Keys of each row's prompt; rows that are told the same share them.
-std::vector<std::shared_ptr<const TextKeys>> text_keys(const DitInference& dit, const at::Tensor& context_NLC) {
+std::vector<std::shared_ptr<const TextKeys>> text_keys(DitInference& dit, const at::Tensor& context_NLC) {
   std::vector<std::shared_ptr<const TextKeys>> keys;
   for (std::int64_t row = 0; row < context_NLC.size(0); ++row) {
     std::int64_t same = 0;
@@ -99,17 +99,17 @@ std::vector<std::unique_ptr<DitEpisode>> begin_episodes(DitInference& dit, const
   const auto& seen = placed.seen;
   const auto& frames = batch_tensor(seen, key::kCleanLatents);
   const auto prompts = text_keys(dit, batch_tensor(seen, key::kContext));
-  std::vector<std::unique_ptr<DitEpisode>> episodes;
-  std::vector<DitEpisode*> all;
+  std::vector<EpisodeContext> contexts;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const auto row = [&](const char* name) {
       return batch_tensor(seen, name).narrow(0, static_cast<std::int64_t>(i), 1);
     };
-    EpisodeContext context{{prompts[i]}, row(key::kClip), {}, frames.size(3), frames.size(4)};
-    if (dit.config().dit.concat_first_frame_latent) context.first_frame = row(key::kFirstFrame);
-    episodes.push_back(dit.begin(context));
-    all.push_back(episodes.back().get());
+    contexts.push_back({{prompts[i]}, row(key::kClip), {}, frames.size(3), frames.size(4)});
+    if (dit.config().dit.concat_first_frame_latent) contexts.back().first_frame = row(key::kFirstFrame);
   }
+  auto episodes = dit.begin(contexts);
+  std::vector<DitEpisode*> all;
+  for (const auto& episode : episodes) all.push_back(episode.get());
   dit.prefill(all, frames.narrow(2, 0, 1));
   const auto length = dit.config().latent_frames_per_block;
   for (std::int64_t block = 1; block < placed.blocks; ++block) {
@@ -160,7 +160,8 @@ DreamZeroNet::DreamZeroNet(const ModelConfig& model, const WindowConfig& window,
       denoiser_(options_of(policy.flow)),
       objective_(std::move(objective)),
       observer_(std::move(observer)),
-      frozen_(std::move(frozen)) {
+      frozen_(std::move(frozen)),
+      programs_(std::make_shared<ProgramCache>()) {
   // what no optimizer moves is not published
   for (const auto& unit : state_units(objective_->units())) {
     if (unit.trainable) acting_units_.push_back(unit.name);
@@ -210,7 +211,7 @@ ActResult DreamZeroNet::act(const UnitViews& views, const ActRequest& request) c
   const auto placed = window_.place(request.observation, num_rows, *observer_);
   const auto draws = draw(request);
   DitInference dit(model_, window_.blocks(), actions_per_block_, merged(units(), transformer(views)),
-                   /*state_self_only=*/true);
+                   {.state_self_only = true, .programs = programs_});
   const auto episodes = begin_episodes(dit, placed);
   std::vector<DenoiseRequest> requests;
   for (std::size_t i = 0; i < episodes.size(); ++i) {

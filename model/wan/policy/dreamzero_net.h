@@ -98,6 +98,8 @@ class DreamZeroNet final : public PolicyNet {
   const std::shared_ptr<const DitPolicyNetwork> objective_;
   const std::shared_ptr<const DreamZeroObserver> observer_;
   const std::shared_ptr<const FrozenTransformer> frozen_;
+  /// of calls
+  const std::shared_ptr<ProgramCache> programs_;
   std::vector<std::string> acting_units_;
   std::vector<ExtraField> extras_;
 };

@@ -72,23 +72,26 @@ Result<std::unique_ptr<DreamZeroPolicy>> DreamZeroPolicy::make(PolicySpec spec, 
   // Any instruction: whether the template is known and describes these views is found now and not at the first robot.
   TROUPE_ASSIGN([[maybe_unused]] const std::string prompt, prompt_from_task(spec.embodiment.prompt, "wait", views));
   TROUPE_ASSIGN(const TokenizedText negative, clean_and_tokenize(*parts.tokenizer, negative_prompt()));
-  std::unique_ptr<DreamZeroPolicy> policy(new DreamZeroPolicy(
-      std::move(spec), std::move(parts), std::move(reader), std::move(decoder), infer, negative, protocol.accepted()));
+  std::unique_ptr<DreamZeroPolicy> policy(new DreamZeroPolicy(std::move(spec), std::move(parts), std::move(reader),
+                                                              std::move(decoder), infer, options.cuda_graphs, negative,
+                                                              protocol.accepted()));
   policy->threads_ = static_cast<int>(options.threads);
   return policy;
 }
 
 DreamZeroPolicy::DreamZeroPolicy(PolicySpec spec, Parts parts, ObservationReader reader, ActionDecoder decoder,
-                                 const InferOptions& options, const TokenizedText& negative,
+                                 const InferOptions& options, bool cuda_graphs, const TokenizedText& negative,
                                  std::vector<std::int64_t> frames_per_call)
     : spec_(std::move(spec)),
       info_(make_info(spec_, std::move(frames_per_call))),
       features_(std::move(parts.features)),
       tokenizer_(std::move(parts.tokenizer)),
+      device_(std::move(parts.device)),
       reader_(std::move(reader)),
       decoder_(std::move(decoder)),
       policy_(spec_.model, spec_.window.chunks, spec_.window.action_horizon, std::move(parts.dit), *features_,
-              to_tensor(negative.ids), to_tensor(negative.mask), options) {}
+              to_tensor(negative.ids), to_tensor(negative.mask), options,
+              {.device = device_ ? &*device_ : nullptr, .graphs = cuda_graphs}) {}
 
 Result<DreamZeroPolicy::Turn> DreamZeroPolicy::prepare(const Observation& observation, std::size_t index) {
   if (observation.episode.empty()) return Error{Errc::invalid_argument, "the observation names no episode"};

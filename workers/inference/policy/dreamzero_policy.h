@@ -2,12 +2,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "data/language/tokenizer.h"
+#include "kernels/device_module.h"
 #include "model/shard/network.h"
 #include "model/wan/features.h"
 #include "model/wan/infer/wan_inference.h"
@@ -30,6 +32,8 @@ class DreamZeroPolicy final : public Policy {
     ParamView dit;
     std::unique_ptr<FeatureEncoder> features;
     std::unique_ptr<Tokenizer> tokenizer;
+    /// of the transformer; none: cores
+    std::optional<kernels::ComputeDevice> device = std::nullopt;
   };
   /// Errors: invalid_argument: options that mean nothing, a model that cannot be run (WanInference::check), an
   /// embodiment whose actions cannot be de-normalised, an unknown prompt template.
@@ -54,7 +58,7 @@ class DreamZeroPolicy final : public Policy {
     InferenceInput input;
   };
   DreamZeroPolicy(PolicySpec spec, Parts parts, ObservationReader reader, ActionDecoder decoder,
-                  const InferOptions& options, const TokenizedText& negative,
+                  const InferOptions& options, bool cuda_graphs, const TokenizedText& negative,
                   std::vector<std::int64_t> frames_per_call);
   Result<Turn> prepare(const Observation& observation, std::size_t index);
 
@@ -62,9 +66,10 @@ class DreamZeroPolicy final : public Policy {
   PolicyInfo info_;
   std::unique_ptr<FeatureEncoder> features_;
   std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<kernels::ComputeDevice> device_;
   ObservationReader reader_;
   ActionDecoder decoder_;
-  WanInference policy_;  // after features_, which it uses
+  WanInference policy_;  // after features_ and device_, which it uses
   std::map<std::string, std::shared_ptr<InferenceSession>> sessions_;
   /// 0: LibTorch's own number.
   int threads_ = 0;

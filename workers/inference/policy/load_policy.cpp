@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <new>
 
 #include "base/log.h"
 #include "configs/loader.h"
@@ -13,6 +14,7 @@
 #include "workers/checkpoint/tensors.h"
 #include "workers/inference/policy/dreamzero_policy.h"
 #include "workers/inference/policy/gear_weights.h"
+#include "workers/inference/policy/policy_device.h"
 #include "workers/inference/policy/read_spec.h"
 
 namespace troupe::workers {
@@ -60,6 +62,8 @@ Result<std::unique_ptr<Policy>> load(const std::string& checkpoint, const Policy
   }
   TROUPE_ASSIGN(const PolicyOptions how, options_for(checkpoint, kind, options));
   TROUPE_ASSIGN(PolicySpec spec, read_policy_spec(checkpoint, how));
+  // before the weights, which take their time
+  TROUPE_ASSIGN(auto device, open_policy_device(options.device, spec.model.dit));
   DreamZeroPolicy::Parts parts;
   if (kind == CheckpointKind::troupe) {
     TROUPE_ASSIGN(parts, load_troupe(checkpoint, spec, dtype, options.weights));
@@ -68,6 +72,7 @@ Result<std::unique_ptr<Policy>> load(const std::string& checkpoint, const Policy
     parts.dit = std::move(weights.dit);
     parts.features = std::move(weights.features);
   }
+  parts.device = std::move(device);
   TROUPE_ASSIGN(parts.tokenizer, make_tokenizer(spec.model.text_encoder));
   TROUPE_ASSIGN(std::unique_ptr<DreamZeroPolicy> policy, DreamZeroPolicy::make(std::move(spec), std::move(parts), how));
   return std::unique_ptr<Policy>(std::move(policy));
@@ -81,6 +86,9 @@ Result<std::unique_ptr<Policy>> load_policy(const std::string& checkpoint, const
   } catch (const c10::Error& error) {
     // LibTorch: a tensor that does not fit the network, or no memory for it.
     return Error{Errc::invalid_argument, fmt::format("{}: {}", checkpoint, error.what_without_backtrace())};
+  } catch (const std::bad_alloc&) {
+    return Error{Errc::resource_exhausted,
+                 fmt::format("{}: there is not enough memory for the policy; --dtype bf16 halves it", checkpoint)};
   }
 }
 

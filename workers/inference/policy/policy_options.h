@@ -34,6 +34,11 @@ struct PolicyOptions {
   std::string embodiment{};
   /// That the networks compute on; 0: one on each core.
   std::int64_t threads = 0;
+  /// Where DreamZero's transformer computes: "cores", the number of a device of this machine, or "auto", the first
+  /// device where there is one and else cores.
+  std::string device = "cores";
+  /// On a device: what is enqueued is captured and launched as CUDA graphs. The bits are the same.
+  bool cuda_graphs = true;
   /// The last action value becomes 1 where positive, else -1, as RLinf sends it.
   bool sign_gripper = false;
 };

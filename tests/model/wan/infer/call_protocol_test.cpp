@@ -6,7 +6,6 @@
 
 #include "model/wan/infer/denoise.h"
 #include "model/wan/infer/infer_options.h"
-#include "model/wan/infer/kv_cache.h"
 #include "tests/support/tensor_checks.h"
 
 namespace troupe::model {
@@ -117,22 +116,6 @@ TEST(SeededNoiseTest, NumbersAreThoseOfTorchRandn) {
   const auto small = at::tensor({1.5410F, -0.2934F, -2.1788F, 0.5684F, -1.0845F, -1.3986F});
   testing::expect_near(seeded_noise(0, {4, 4}).flatten().narrow(0, 0, 8), large, 1e-4, "16 numbers");
   testing::expect_near(seeded_noise(0, {2, 3}).flatten(), small, 1e-4, "6 numbers");
-}
-
-TEST(KvCacheTest, KeepsWhatIsCommittedAndRefusesWhatDoesNotFit) {
-  KvCache cache({.layers = 2, .samples = 1, .branches = 2, .tokens = 5, .heads = 2, .head_dim = 3}, at::kFloat);
-  const auto first = at::randn({1, 2, 2, 3}), both = at::randn({2, 2, 2, 3});
-  cache.write(0, first, first * 2);
-  cache.write(1, both, both * 2);
-  cache.commit(2);
-  EXPECT_EQ(cache.size(), 2);
-  cache.write(1, both * 3, both * 4);  // scratch: written, not kept
-  EXPECT_TRUE(at::equal(cache.keys(1, 2), at::cat({both, both * 3}, 1)));
-  cache.write(1, both * 5, both * 6);
-  EXPECT_TRUE(at::equal(cache.values(1, 2), at::cat({both * 2, both * 6}, 1)));
-  EXPECT_TRUE(at::equal(cache.keys(0, 0), first));
-  EXPECT_THROW(cache.write(1, at::zeros({2, 4, 2, 3}), at::zeros({2, 4, 2, 3})), c10::Error);
-  EXPECT_THROW(cache.commit(4), c10::Error);
 }
 
 }  // namespace

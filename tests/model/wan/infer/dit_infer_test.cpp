@@ -119,19 +119,10 @@ TEST(EpisodeCostTest, IsWhatAnEpisodeKeeps) {
 
   auto dit = setup.make();
   const auto episode = setup.episode(dit, 0, 1, 0, 1);
-  std::int64_t kept = 0, of_prompt = 0;
-  const auto room = episode->cache.room();
-  const auto add = [](std::int64_t& sum, const at::Tensor& x) { sum += static_cast<std::int64_t>(x.nbytes()); };
-  for (std::int64_t i = 0; i < config.dit.num_layers; ++i) {
-    const auto layer = static_cast<std::size_t>(i);
-    for (const auto& x : {episode->cache.keys(i, room), episode->cache.values(i, room), episode->image.layers[layer].k,
-                          episode->image.layers[layer].v})
-      add(kept, x);
-    add(of_prompt, episode->text.front()->layers[layer].k);
-    add(of_prompt, episode->text.front()->layers[layer].v);
-  }
-  EXPECT_EQ(kept, cost.bytes);
-  EXPECT_EQ(of_prompt, cost.prompt_bytes);
+  // a key and a value of two bytes
+  const std::int64_t row = 2 * config.dit.num_layers * config.dit.dim * 2;
+  EXPECT_EQ(row * (episode->seen.count() + episode->image.rows.count()), cost.bytes);
+  EXPECT_EQ(row * episode->text.front()->rows.count(), cost.prompt_bytes);
 }
 
 TEST(DitInferenceTest, EpisodesAtDifferentFramesRunTogetherAsAlone) {
@@ -149,8 +140,9 @@ TEST(DitInferenceTest, EpisodesArePrefilledTogetherAsAlone) {
   dit.prefill(episodes, at::cat({latents.narrow(0, 0, 1).narrow(2, 1, 2), latents.narrow(0, 1, 1).narrow(2, 3, 2)}));
   const auto alone_a = setup.episode(dit, 0, 1, 1, 2), alone_b = setup.episode(dit, 1, 1, 2, 2);
   for (std::int64_t layer = 0; layer < setup.config.dit.num_layers; ++layer) {
-    EXPECT_LE(max_difference(a->cache.keys(layer, 0), alone_a->cache.keys(layer, 0)), 1e-10) << layer;
-    EXPECT_LE(max_difference(b->cache.values(layer, 0), alone_b->cache.values(layer, 0)), 1e-10) << layer;
+    const auto of = [layer](const at::Tensor& rows) { return layer == 0 ? rows.narrow(1, 0, 1) : rows; };
+    EXPECT_LE(max_difference(of(seen_keys(*a, layer)), of(seen_keys(*alone_a, layer))), 1e-10) << layer;
+    EXPECT_LE(max_difference(of(seen_values(*b, layer)), of(seen_values(*alone_b, layer))), 1e-10) << layer;
   }
   EXPECT_EQ(a->frames, 3);
   EXPECT_EQ(b->frames, 5);
@@ -170,10 +162,10 @@ TEST(DitInferenceTest, AnEvaluationLeavesTheCacheAsItWas) {
   const InferSetup setup(kPlain, 1, at::kDouble);
   auto dit = setup.make();
   const auto episode = setup.episode(dit, 0, 1, 1, 2);
-  const auto keys = episode->cache.keys(1, 0).clone();
+  const auto keys = seen_keys(*episode, 1).clone();
   const auto first = evaluate(dit, *episode, setup.noisy(0, 1, 1, 900, 900));
   (void)evaluate(dit, *episode, setup.noisy(0, 1, 1, 100, 50));
-  EXPECT_TRUE(at::equal(episode->cache.keys(1, 0), keys));
+  EXPECT_TRUE(at::equal(seen_keys(*episode, 1), keys));
   EXPECT_EQ(episode->frames, 3);
   EXPECT_TRUE(at::equal(evaluate(dit, *episode, setup.noisy(0, 1, 1, 900, 900)).video, first.video));
 }
@@ -186,17 +178,18 @@ TEST(DitInferenceTest, ZeroRowsBehindAPromptMayBeKeptAsOne) {
   context.narrow(0, 1, 1).narrow(1, 3, 3).zero_();
   const auto keys = dit.text_keys(context);
   EXPECT_EQ(keys->pad_rows, 3);
-  EXPECT_EQ(keys->layers.front().k.size(1), 4);
+  EXPECT_EQ(keys->each, 4);
   // no row is exactly zero, so all are kept; what is added is far below the comparison's tolerance
   const auto whole = dit.text_keys(context + 1e-13);
-  EXPECT_FALSE(whole->mask.defined());
-  const auto q =
-      at::randn({2, 5, setup.config.dit.num_heads, setup.config.dit.dim / setup.config.dit.num_heads}, at::kDouble);
-  for (std::size_t i = 0; i < keys->layers.size(); ++i) {
-    const auto& a = keys->layers[i];
-    const auto& b = whole->layers[i];
-    EXPECT_LE(max_difference(attend(q, a.k, a.v, keys->mask), attend(q, b.k, b.v)), 1e-9) << "layer " << i;
-  }
+  EXPECT_EQ(whole->each, 6);
+  const auto velocities = [&](const std::shared_ptr<const TextKeys>& text) {
+    auto episode = setup.episode(dit, 0, 2, 1, 1);
+    episode->text = {text};
+    return evaluate(dit, *episode, setup.noisy(0, 2, 1, 500, 500));
+  };
+  const auto got = velocities(keys), want = velocities(whole);
+  EXPECT_LE(max_difference(got.video, want.video), 1e-9);
+  EXPECT_LE(max_difference(got.actions, want.actions), 1e-9);
 }
 
 TEST(DitInferenceTest, WhatDoesNotFitIsRefusedByName) {
@@ -207,8 +200,11 @@ TEST(DitInferenceTest, WhatDoesNotFitIsRefusedByName) {
   odd.clip = setup.of(batch_keys::kClip, 0, 1);
   odd.height = 11;
   odd.width = 20;
-  EXPECT_THAT([&] { (void)dit.begin(odd); },
-              ::testing::ThrowsMessage<c10::Error>(::testing::HasSubstr("11 x 20 rows and columns, want even")));
+  EXPECT_THAT(
+      [&] {
+        (void)dit.begin({&odd, 1});
+      },
+      ::testing::ThrowsMessage<c10::Error>(::testing::HasSubstr("11 x 20 rows and columns, want even")));
   const auto full = setup.episode(dit, 0, 1, 3, 1);
   DitEpisode* const episodes[] = {full.get()};
   EXPECT_THAT(

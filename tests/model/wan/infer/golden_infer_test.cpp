@@ -7,6 +7,7 @@
 #include "model/wan/infer/call_protocol.h"
 #include "model/wan/infer/denoise.h"
 #include "tests/model/wan/golden_dit_case.h"
+#include "tests/model/wan/infer/infer_fixture.h"
 #include "tests/support/tensor_checks.h"
 
 namespace troupe::model {
@@ -48,10 +49,10 @@ class GoldenInferRun {
     record.prefill_starts.assign(static_cast<std::size_t>(options_.branches()), episode_->frames);
     dit_.prefill(episodes, shown);
     record.denoise_start = episode_->frames;
-    record.kv_seen = episode_->cache.size();
+    record.kv_seen = episode_->tokens;
     denoise(prefix, record);
     if (record.reset) record.tensors["video"] = at::cat({shown, record.tensors["video"]}, 2);
-    record.kv_after = episode_->cache.size();
+    record.kv_after = episode_->tokens;
     record.start_after = episode_->frames + protocol_.frames_per_block;
     add_caches(record);
     return record;
@@ -66,7 +67,7 @@ class GoldenInferRun {
     return view;
   }
 
-  std::shared_ptr<const TextKeys> text(const std::string& which) const {
+  std::shared_ptr<const TextKeys> text(const std::string& which) {
     const auto& context = golden_.in.at("context_" + which + "_raw");
     const auto mask = golden_.in.find("text_mask_" + which);
     if (mask == golden_.in.end()) return dit_.text_keys(context);
@@ -82,7 +83,7 @@ class GoldenInferRun {
     context.first_frame = testing::first_frame_channels_of(y);
     context.height = y.size(3);
     context.width = y.size(4);
-    episode_ = dit_.begin(context);
+    episode_ = std::move(dit_.begin({&context, 1}).front());
     return y.narrow(2, 0, 1);
   }
 
@@ -109,10 +110,11 @@ class GoldenInferRun {
   void add_caches(CallRecord& record) const {
     const char* const names[] = {"cond", "uncond"};
     for (std::int64_t layer = 0; layer < dit_.config().dit.num_layers; ++layer) {
-      const auto rows = at::stack({episode_->cache.keys(layer, 0), episode_->cache.values(layer, 0)});
+      const auto heads = std::vector<std::int64_t>{dit_.config().dit.num_heads, -1};
+      const auto rows = at::stack({seen_keys(*episode_, layer), seen_values(*episode_, layer)}).unflatten(-1, heads);
       for (std::int64_t branch = 0; branch < options_.branches(); ++branch) {
-        const auto own =
-            layer == 0 ? rows : rows.unflatten(1, {episode_->samples(), options_.branches()}).select(2, branch);
+        // in layer 0 the branches share rows
+        const auto own = rows.select(2, layer == 0 ? 0 : branch);
         record.tensors["kv_" + std::string(names[branch]) + "_layer" + std::to_string(layer)] = own.clone();
       }
     }

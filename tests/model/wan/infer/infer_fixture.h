@@ -25,6 +25,19 @@ inline NamedTensors cast_parameters(const NamedTensors& parameters, at::ScalarTy
   return out;
 }
 
+/// Keys, or values, of the frames that an episode has seen in a layer: a view [samples, branches, tokens, d] of the
+/// store's. Layer 0 has those of the first branch.
+inline at::Tensor seen_rows(const DitEpisode& episode, const at::Tensor& of_store) {
+  const auto rows = of_store.narrow(1, episode.seen.begin(), episode.seen.count());
+  return rows.view({episode.samples(), episode.branches(), episode.tokens_each, -1}).narrow(2, 0, episode.tokens);
+}
+inline at::Tensor seen_keys(const DitEpisode& episode, std::int64_t layer) {
+  return seen_rows(episode, episode.seen.store().keys(layer));
+}
+inline at::Tensor seen_values(const DitEpisode& episode, std::int64_t layer) {
+  return seen_rows(episode, episode.seen.store().values(layer));
+}
+
 /// A transformer for inference and what it is shown: `count` samples of tiny_batch.
 struct InferSetup {
   TinyShape shape;
@@ -37,8 +50,12 @@ struct InferSetup {
         parameters(random_parameters(dit_units(config), 5, dtype)),
         batch(tiny_batch(shape, count, dtype)) {}
 
-  DitInference make(bool state_self_only = false) const {
-    return {config, shape.max_blocks, shape.actions_per_block, whole_view(parameters), state_self_only};
+  DitInference make(bool state_self_only = false, const InferDevice& where = {}) const {
+    return {config,
+            shape.max_blocks,
+            shape.actions_per_block,
+            whole_view(parameters),
+            {.state_self_only = state_self_only, .where = where}};
   }
 
   /// Samples [first, first + count) of a tensor of the batch.
@@ -59,7 +76,7 @@ struct InferSetup {
     if (shape.image_to_video) context.first_frame = of(key::kFirstFrame, first, count);
     context.height = latents.size(3);
     context.width = latents.size(4);
-    auto episode = dit.begin(context);
+    auto episode = std::move(dit.begin({&context, 1}).front());
     DitEpisode* const episodes[] = {episode.get()};
     dit.prefill(episodes, latents.narrow(2, 0, 1));
     const auto nfpb = shape.frames_per_block;

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -86,7 +87,8 @@ inline ParamView random_dit(const ModelConfig& model, unsigned seed) {
 }
 
 inline std::unique_ptr<DreamZeroPolicy> tiny_policy(const PolicySpec& spec = tiny_spec(),
-                                                    PolicyOptions options = {.steps = 3}) {
+                                                    PolicyOptions options = {.steps = 3},
+                                                    std::optional<kernels::ComputeDevice> device = std::nullopt) {
   at::set_num_threads(1);  // products this small only wait for each other
   DreamZeroPolicy::Parts parts;
   parts.dit = random_dit(spec.model, 3);
@@ -95,6 +97,7 @@ inline std::unique_ptr<DreamZeroPolicy> tiny_policy(const PolicySpec& spec = tin
   EXPECT_TRUE(features && tokenizer);
   parts.features = std::move(*features);
   parts.tokenizer = std::move(*tokenizer);
+  parts.device = std::move(device);
   return DreamZeroPolicy::make(spec, std::move(parts), options).value();
 }
 
