@@ -1,6 +1,7 @@
 // What `troupe plan` predicts of fine-tuning DreamZero on eight GPUs, and what each of its means is predicted to give:
 // CUDA graphs, fused kernels, recompute, encoders in batches, cached text, the rate of attention. Nothing of it was
 // measured: every number is a prediction at assumed rates (docs/learner-engine.md#on-devices).
+// Then what its policy calls are predicted to take there.
 //     bench_model_device_prediction [--out RESULT.md]
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "configs/loader.h"
 #include "kernels/product.h"
 #include "model/wan/encoder_cost.h"
+#include "model/wan/infer/call_kernels.h"
 #include "model/wan/model_cost.h"
 #include "placement/pretend.h"
 #include "workers/pipeline/model_cost.h"
@@ -164,7 +166,52 @@ std::string table_of(bool is_short) {
   return table + "\n";
 }
 
-std::string page_of(const std::string& table, const std::string& command) {
+/// Denoising steps of a call, as the released policies run, and those that the published server evaluates.
+constexpr int kSteps = 16, kEvaluatedSteps = 8;
+/// A long instruction; Wan's negative prompt has 126.
+constexpr std::int64_t kPromptRows = 100;
+/// ms of a policy call's transformer in the middle of a window, at the rates that the model's training is planned with.
+double call_milliseconds(const Model& model, const std::string& cluster, std::int64_t robots, int steps, bool graphs) {
+  const JobConfig job = load(model);
+  const auto plans = must(predicted_plans(must(pretend_cluster(cluster)), job, must(model_cost(job, {}))));
+  const CallKernels kernels = call_kernels(
+      job.model, job.data.window, at::kBFloat16,
+      {.robots = robots, .branches = 2, .seen_blocks = job.data.window.chunks / 2, .prompt_rows = kPromptRows});
+  const auto seconds = [&](const std::vector<std::vector<KernelWork>>& programs) {
+    double sum = 0;
+    for (const auto& program : programs)
+      sum += seconds_of_program(program, graphs, plans.front().prediction.rates).sum();
+    return sum;
+  };
+  return 1e3 * (seconds(kernels.prefill) + steps * seconds(kernels.step));
+}
+
+std::string call_table(bool is_short) {
+  const std::vector<std::string> clusters =
+      is_short ? std::vector<std::string>{"8xH200"} : std::vector<std::string>{"8xH100", "8xH200"};
+  const std::vector<Model> models = is_short ? std::vector{kFive} : std::vector{kFive, kFourteen};
+  std::string head = "| predicted ms of a policy call's transformer on one GPU |", line = "|---|";
+  for (const Model& model : models) {
+    for (const std::string& cluster : clusters)
+      head += fmt::format(" {}, {} |", model.name, cluster.substr(2)), line += "---|";
+  }
+  std::string table = head + "\n" + line + "\n";
+  const auto add = [&](const std::string& what, std::int64_t robots, int steps, bool graphs) {
+    table += "| " + what + " |";
+    for (const Model& model : models) {
+      for (const std::string& cluster : clusters)
+        table += fmt::format(" {:.0f} |", call_milliseconds(model, cluster, robots, steps, graphs));
+    }
+    table += "\n";
+  };
+  add(fmt::format("one robot, {} steps with guidance, by graphs", kSteps), 1, kSteps, true);
+  add("the same, kernel by kernel", 1, kSteps, false);
+  add(fmt::format("one robot, {} of {} steps evaluated", kEvaluatedSteps, kSteps), 1, kEvaluatedSteps, true);
+  add(fmt::format("four robots in one call, {} steps", kSteps), 4, kSteps, true);
+  return table;
+}
+
+std::string page_of(const std::string& table, const std::string& calls, const std::string& command) {
   return fmt::format(
       R"(# Fine-tuning DreamZero on eight GPUs: predicted
 
@@ -174,8 +221,16 @@ in batches and at {:.0f} one by one. Rows are what a block reads and writes besi
 those of eager operations are an estimate from reading the published code.
 
 {}
+## A policy call
+In bf16, in the middle of a window, with prompts of {} rows, at the rates of training, which small products may not
+reach. Encoders and codec, which `troupe serve` runs on cores, the sampler and copies to and from the host are not in it.
+Published for the 14B's call as a whole: about 3 s on two H100; its server evaluates {} of {} steps unless it is told
+otherwise.
+
+{}
 {})",
-      kBatchedEncoders / 1e12, kSingleEncoders / 1e12, table, provenance(command, ""));
+      kBatchedEncoders / 1e12, kSingleEncoders / 1e12, table, kPromptRows, kEvaluatedSteps, kSteps, calls,
+      provenance(command, ""));
 }
 
 }  // namespace
@@ -191,9 +246,10 @@ int main(int argc, char** argv) {
     // as on a device
     troupe::kernels::set_product_form(troupe::kernels::ProductForm::native);
     const std::string table = troupe::bench::table_of(is_short);
-    fmt::print("{}", table);
+    const std::string calls = troupe::bench::call_table(is_short);
+    fmt::print("{}\n{}", table, calls);
     const std::string command = troupe::bench::command_line("bench_model_device_prediction", argc, argv);
-    troupe::bench::write_result(out, troupe::bench::page_of(table, command));
+    troupe::bench::write_result(out, troupe::bench::page_of(table, calls, command));
     return 0;
   });
 }

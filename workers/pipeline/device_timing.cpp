@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "base/check.h"
 
@@ -16,8 +15,18 @@ double seconds_of(double work, double rate, const char* what) {
   return work / rate;
 }
 
-/// A unit's forward or backward.
-OpSeconds pass_seconds(std::span<const KernelWork> kernels, bool graphs, const DeviceRates& rates) {
+OpSeconds operator+(const OpSeconds& a, const OpSeconds& b) {
+  return {.launch = a.launch + b.launch,
+          .products = a.products + b.products,
+          .attention = a.attention + b.attention,
+          .moving = a.moving + b.moving,
+          .sending = a.sending + b.sending,
+          .offloading = a.offloading + b.offloading};
+}
+
+}  // namespace
+
+OpSeconds seconds_of_program(std::span<const KernelWork> kernels, bool graphs, const DeviceRates& rates) {
   OpSeconds seconds;
   double count = 0;
   for (const KernelWork& work : kernels) {
@@ -37,19 +46,10 @@ OpSeconds pass_seconds(std::span<const KernelWork> kernels, bool graphs, const D
   return seconds;
 }
 
-OpSeconds operator+(const OpSeconds& a, const OpSeconds& b) {
-  return {.launch = a.launch + b.launch,
-          .products = a.products + b.products,
-          .attention = a.attention + b.attention,
-          .moving = a.moving + b.moving,
-          .sending = a.sending + b.sending,
-          .offloading = a.offloading + b.offloading};
-}
-
-}  // namespace
-
 OpSeconds seconds_on_device(const Op& op, const ArenaPlan& plan, const DeviceStep& step, const DeviceRates& rates) {
-  const auto pass = [&](std::span<const KernelWork> kernels) { return pass_seconds(kernels, step.graphs, rates); };
+  const auto pass = [&](std::span<const KernelWork> kernels) {
+    return seconds_of_program(kernels, step.graphs, rates);
+  };
   const auto collective = [&](int ranks) {
     return OpSeconds{.launch = ranks > 1 ? rates.collective + (ranks - 1) * rates.hop : 0,
                      .sending = seconds_of(op.work.sent_bytes, rates.link, "bytes to send")};

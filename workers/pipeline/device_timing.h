@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct DeviceStep {
   /// a unit's pass is launched as one graph, else kernel by kernel
   bool graphs = true;
 };
+
+/// What the kernels of one program take, launched as one graph or one by one (as seconds_on_device says). Pure.
+OpSeconds seconds_of_program(std::span<const KernelWork> kernels, bool graphs, const DeviceRates& rates);
 
 /// What an operation takes there. The host launches ahead of the device: of kernels that are launched one by one,
 /// launches take what they exceed the kernels' own time by. Every kind of work that there is needs a rate. Pure.

@@ -161,7 +161,7 @@ void DitInference::make_context_keys(ContextKind kind, const at::Tensor& feature
     const auto prefix = fmt::format("blocks.{}.", i);
     (void)run(
         fmt::format("{} keys of {}", is_text ? "text" : "image", features.size(1)),
-        [&] { return record_context_keys(config_.dit, kind, params_, prefix, embedded[0], *store_, data); },
+        [&] { return record_context_keys(config_.dit, kind, params_, prefix, embedded[0], store_->keys(i), data); },
         with_store(embedded[0], i), {}, prefix, data, 1 + i);
   }
 }
@@ -322,7 +322,7 @@ at::Tensor DitInference::run_blocks(const Turn& turn, at::Tensor x, const Times&
     const auto made = run(
         fmt::format("block {} {} {} copies {}{}{}", form.tokens.video, form.tokens.actions, form.tokens.states,
                     form.copies, form.last ? " last" : "", form.keys_only ? " keys" : ""),
-        [&] { return record_infer_block(config_.dit, form, params_, prefix, x, at_times.e0, *store_, data); },
+        [&] { return record_infer_block(config_.dit, form, params_, prefix, x, at_times.e0, store_->keys(i), data); },
         with_store(x, i), {at_times.e0}, prefix, data, 1 + i);
     x = made.empty() ? at::Tensor() : made[0];
   }

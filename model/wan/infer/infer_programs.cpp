@@ -14,9 +14,9 @@ const std::string kNoPrefix;
 
 /// The store's keys and values of a layer as inputs of a graph.
 struct StoreInputs {
-  StoreInputs(Graph& graph, const KeyStore& store)
-      : keys(graph.add_input(store.keys(0).sizes().vec(), store.keys(0).scalar_type())),
-        values(graph.add_input(store.values(0).sizes().vec(), store.values(0).scalar_type())) {}
+  StoreInputs(Graph& graph, const at::Tensor& like)
+      : keys(graph.add_input(like.sizes().vec(), like.scalar_type())),
+        values(graph.add_input(like.sizes().vec(), like.scalar_type())) {}
   ValueId keys, values;
 };
 
@@ -31,14 +31,14 @@ class InferBlockRecorder {
  public:
   InferBlockRecorder(const DitConfig& config, const InferBlockForm& form, const ParamView& params,
                      const std::string& prefix, const at::Tensor& x, const at::Tensor& modulation,
-                     const KeyStore& store, const Batch& data)
+                     const at::Tensor& keys, const Batch& data)
       : config_(config),
         form_(form),
         data_(data),
         layers_(params, prefix),
         graph_(layers_.graph()),
         x_(graph_.add_input(x.sizes().vec(), x.scalar_type())),
-        store_(graph_, store),
+        store_(graph_, keys),
         rows_(graph_.add_conditioning(0, modulation.sizes().vec(), modulation.scalar_type())) {}
 
   Graph record() && {
@@ -145,8 +145,8 @@ Graph record_infer_tokens(const ParamView& params, const Batch& data) {
 
 Graph record_infer_block(const DitConfig& config, const InferBlockForm& form, const ParamView& params,
                          const std::string& prefix, const at::Tensor& x, const at::Tensor& modulation,
-                         const KeyStore& store, const Batch& data) {
-  return InferBlockRecorder(config, form, params, prefix, x, modulation, store, data).record();
+                         const at::Tensor& keys, const Batch& data) {
+  return InferBlockRecorder(config, form, params, prefix, x, modulation, keys, data).record();
 }
 
 Graph record_infer_head(const DitConfig& config, const InferTokens& tokens, const ParamView& params,
@@ -176,12 +176,12 @@ Graph record_infer_context(ContextKind kind, const ParamView& params, const Batc
 }
 
 Graph record_context_keys(const DitConfig& config, ContextKind kind, const ParamView& params, const std::string& prefix,
-                          const at::Tensor& context, const KeyStore& store, const Batch& data) {
+                          const at::Tensor& context, const at::Tensor& keys, const Batch& data) {
   const std::string suffix = kind == ContextKind::text ? "" : "_img";
   LayerRecorder layers(params, prefix);
   auto& graph = layers.graph();
   const auto x = graph.add_input(context.sizes().vec(), context.scalar_type());
-  const StoreInputs to(graph, store);
+  const StoreInputs to(graph, keys);
   const auto rows = layers.data(infer_data::kContextRows, data);
   const auto k = layers.linear("cross_attn.k" + suffix, x);
   record_append_rows(graph,

@@ -8,7 +8,6 @@
 #include "configs/model_config.h"
 #include "model/program/graph.h"
 #include "model/shard/network.h"
-#include "model/wan/infer/key_store.h"
 
 namespace troupe::model {
 
@@ -55,11 +54,13 @@ struct InferBlockForm {
 Graph record_infer_times(const DitConfig& config, const ParamView& params, const Batch& data);
 /// x [B, T, d]. Data: kPatches, and with actions kActions, kActionSinusoid and kStates.
 Graph record_infer_tokens(const ParamView& params, const Batch& data);
-/// One block over x [rows, T, d] and e0 (transformer_block of model/wan/dit_parts.h), with the store's keys and values
-/// as inputs behind x, to which it appends those of the new tokens. `prefix`: "blocks.3.".
+/// One block over x [rows, T, d] and e0 (transformer_block of model/wan/dit_parts.h), with the store's keys [1, R, d]
+/// and its values, like them, as inputs behind x, to which it appends those of the new tokens. `prefix`: "blocks.3.".
+/// Attention, in order: over what was seen, of state tokens among themselves (state_self_only, but in the last block),
+/// over text, over the picture.
 Graph record_infer_block(const DitConfig& config, const InferBlockForm& form, const ParamView& params,
                          const std::string& prefix, const at::Tensor& x, const at::Tensor& modulation,
-                         const KeyStore& store, const Batch& data);
+                         const at::Tensor& keys, const Batch& data);
 /// Velocities [rows, V, 4 C] and [rows, A, action_dim] of the last block's x and e.
 Graph record_infer_head(const DitConfig& config, const InferTokens& tokens, const ParamView& params,
                         const at::Tensor& x, const at::Tensor& times);
@@ -68,8 +69,8 @@ Graph record_infer_head(const DitConfig& config, const InferTokens& tokens, cons
 enum class ContextKind : std::uint8_t { text, image };
 /// [B, L, d] of features [B, L, width]: kText or kImage of unit_data.
 Graph record_infer_context(ContextKind kind, const ParamView& params, const Batch& data);
-/// Writes a layer's cross-attention keys and values of that to the store, whose keys and values are inputs behind it.
+/// Writes a layer's cross-attention keys and values of that to the store's, which are inputs behind it.
 Graph record_context_keys(const DitConfig& config, ContextKind kind, const ParamView& params, const std::string& prefix,
-                          const at::Tensor& context, const KeyStore& store, const Batch& data);
+                          const at::Tensor& context, const at::Tensor& keys, const Batch& data);
 
 }  // namespace troupe::model
