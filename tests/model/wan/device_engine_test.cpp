@@ -26,6 +26,20 @@ double distance(const FullState& a, const FullState& b) {
   return largest;
 }
 
+/// The cosine of the angle between the first moments of two states: after one step they point as the gradients do.
+double moment_cosine(const FullState& a, const FullState& b) {
+  constexpr std::size_t kFirstMoment = 1;
+  double dot = 0, of_a = 0, of_b = 0;
+  for (std::size_t u = 0; u < a.values.size(); ++u) {
+    const auto &x = a.values[u].at(kFirstMoment), &y = b.values[u].at(kFirstMoment);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double p = x[i], q = y[i];
+      dot += p * q, of_a += p * p, of_b += q * q;
+    }
+  }
+  return dot / std::sqrt(of_a * of_b);
+}
+
 TEST_F(DeviceEngineTest, StepsInF32AreThoseOfTheCores) {
   for (const bool lora : {false, true}) {
     TrainingRun run = make_run(at::kFloat, lora);
@@ -95,6 +109,22 @@ TEST_F(DeviceEngineTest, OffloadedStatesAndRecomputeChangeNoBit) {
   const auto got = train(run);
   EXPECT_EQ(got.losses, want.losses);
   EXPECT_TRUE(got.state == want.state);
+  EXPECT_THAT(device::standin::report().findings, IsEmpty());
+}
+
+TEST_F(TwoDevicesEngineTest, GradientsInBf16PointWhereThoseOfTheCoresDo) {
+  TrainingRun run = make_run(at::kBFloat16);
+  run.steps = 1;
+  const auto want = train(run);
+  run.device = cuda_device;
+  run.world = 2;
+  run.micro_batches = 1;
+  NcclRanks ranks(2);
+  run.join = ranks.join();
+  const auto got = train(run);
+  const double cosine = moment_cosine(want.state, got.state);
+  RecordProperty("cosine", std::to_string(cosine));
+  EXPECT_GE(cosine, 0.999);
   EXPECT_THAT(device::standin::report().findings, IsEmpty());
 }
 
