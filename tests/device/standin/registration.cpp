@@ -4,6 +4,9 @@
 #include <fmt/core.h>
 
 #include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "tests/device/standin/runtime.h"
 
@@ -33,7 +36,8 @@ void run_kernel(const KernelEntry& entry, const ptx::Program& program, const ptx
                 const ptx::LaunchShape& shape, std::span<const std::byte> parameters, std::uint64_t seed,
                 std::vector<Access>& accesses) {
   auto& runtime = Runtime::get();
-  auto result = ptx::launch(program, kernel, shape, parameters, {.seed = seed});
+  auto result =
+      ptx::launch(program, kernel, shape, parameters, {.seed = seed, .most_steps = runtime.options().most_steps});
   if (!result) return runtime.find(fmt::format("{}: {}", entry.name, result.error().message()));
   for (auto& finding : result->findings) {
     finding.kernel = entry.name;
@@ -44,6 +48,25 @@ void run_kernel(const KernelEntry& entry, const ptx::Program& program, const ptx
     for (const auto& range : touched.reads) accesses.push_back({range.begin, range.end, false});
     for (const auto& range : touched.writes) accesses.push_back({range.begin, range.end, true});
   }
+}
+
+/// Exchanges the first two different addresses among a launch's parameters; false where it has no two.
+bool swap_addresses(std::vector<std::byte>& parameters) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  std::optional<std::pair<std::size_t, std::uint64_t>> first;
+  for (std::size_t at = 0; at + kWord <= parameters.size(); at += kWord) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, parameters.data() + at, kWord);
+    if ((first && first->second == word) || !Runtime::get().place(word, 1)) continue;
+    if (!first) {
+      first = {at, word};
+      continue;
+    }
+    std::memcpy(parameters.data() + at, &first->second, kWord);
+    std::memcpy(parameters.data() + first->first, &word, kWord);
+    return true;
+  }
+  return false;
 }
 
 cudaError_t launch(const KernelEntry* entry, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
@@ -63,8 +86,15 @@ cudaError_t launch(const KernelEntry* entry, dim3 grid, dim3 block, void** argum
                                .block = {block.x, block.y, block.z},
                                .shared_bytes = static_cast<std::uint32_t>(shared_bytes)};
   const auto seed = runtime.options().seed + runtime.report().launches;
-  auto run = [entry, program, kernel, shape, parameters = ptx::pack_parameters(*kernel, arguments),
-              seed](std::vector<Access>& accesses) {
+  auto parameters = ptx::pack_parameters(*kernel, arguments);
+  if (stream->capture != nullptr) {
+    auto swapped = parameters;
+    if (swap_addresses(swapped) && runtime.report().captured++ == runtime.options().swapped_launch) {
+      runtime.report().mutant = entry->name;
+      parameters = std::move(swapped);
+    }
+  }
+  auto run = [entry, program, kernel, shape, parameters = std::move(parameters), seed](std::vector<Access>& accesses) {
     run_kernel(*entry, *program, *kernel, shape, parameters, seed, accesses);
   };
   runtime.enqueue(*stream, {.name = entry->name, .run = std::move(run)});

@@ -30,6 +30,10 @@ struct Options {
   std::optional<MutantChoice> mutant = std::nullopt;
   /// A fault to plant in a program: of the waits of device 0's streams for events, the one of this number is not made.
   std::optional<std::uint64_t> lost_wait = std::nullopt;
+  /// Another: of the launches that are captured into graphs, the one of this number has two of its addresses exchanged.
+  std::optional<std::uint64_t> swapped_launch = std::nullopt;
+  /// Instructions of a warp in one block, after which a kernel counts as hung.
+  std::uint64_t most_steps = std::uint64_t{1} << 28;
 };
 
 /// What was counted and found since the last reset.
@@ -41,6 +45,8 @@ struct Report {
   std::uint64_t launches = 0, copies = 0, products = 0, graph_launches = 0, collectives = 0;
   /// Waits of device 0's streams for events.
   std::uint64_t waits = 0;
+  /// Launches that were captured and have two addresses.
+  std::uint64_t captured = 0;
   /// Calls by name that make the host wait, copies from or to memory that is not pinned among them.
   std::map<std::string, std::uint64_t> synchronising;
   /// By name of the kernel without its arguments.
