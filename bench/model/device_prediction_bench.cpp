@@ -124,10 +124,14 @@ AdjustRates attention_at(double rate) {
   return [rate](const RatesFor&, DeviceRates& rates) { rates.attention = rate; };
 }
 
+std::vector<std::string> clusters_of(bool is_short) {
+  return is_short ? std::vector<std::string>{"8xH200"} : std::vector<std::string>{"8xH100", "8xH200"};
+}
+std::vector<Model> models_of(bool is_short) { return is_short ? std::vector{kFive} : std::vector{kFive, kFourteen}; }
+
 std::string table_of(bool is_short) {
-  const std::vector<std::string> clusters =
-      is_short ? std::vector<std::string>{"8xH200"} : std::vector<std::string>{"8xH100", "8xH200"};
-  const std::vector<Model> models = is_short ? std::vector{kFive} : std::vector{kFive, kFourteen};
+  const auto clusters = clusters_of(is_short);
+  const auto models = models_of(is_short);
   std::string head = "| predicted samples/s of a GPU |", line = "|---|";
   for (const Model& model : models) {
     for (const std::string& cluster : clusters) head += fmt::format(" {}, {} |", model.name, cluster), line += "---|";
@@ -187,9 +191,8 @@ double call_milliseconds(const Model& model, const std::string& cluster, std::in
 }
 
 std::string call_table(bool is_short) {
-  const std::vector<std::string> clusters =
-      is_short ? std::vector<std::string>{"8xH200"} : std::vector<std::string>{"8xH100", "8xH200"};
-  const std::vector<Model> models = is_short ? std::vector{kFive} : std::vector{kFive, kFourteen};
+  const auto clusters = clusters_of(is_short);
+  const auto models = models_of(is_short);
   std::string head = "| predicted ms of a policy call's transformer on one GPU |", line = "|---|";
   for (const Model& model : models) {
     for (const std::string& cluster : clusters)
