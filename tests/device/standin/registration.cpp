@@ -50,23 +50,25 @@ void run_kernel(const KernelEntry& entry, const ptx::Program& program, const ptx
   }
 }
 
-/// Exchanges the first two different addresses among a launch's parameters; false where it has no two.
-bool swap_addresses(std::vector<std::byte>& parameters) {
+/// Exchanges the first two different addresses among a launch's parameters, and says at which bytes they lie; nothing
+/// where it has no two.
+std::optional<std::string> swap_addresses(std::vector<std::byte>& parameters) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   std::optional<std::pair<std::size_t, std::uint64_t>> first;
   for (std::size_t at = 0; at + kWord <= parameters.size(); at += kWord) {
     std::uint64_t word = 0;
     std::memcpy(&word, parameters.data() + at, kWord);
-    if ((first && first->second == word) || !Runtime::get().place(word, 1)) continue;
+    const auto place = Runtime::get().place(word, 1);
+    if ((first && first->second == word) || !place || place->allocation == nullptr) continue;
     if (!first) {
       first = {at, word};
       continue;
     }
     std::memcpy(parameters.data() + at, &first->second, kWord);
     std::memcpy(parameters.data() + first->first, &word, kWord);
-    return true;
+    return fmt::format("bytes {} and {}", first->first, at);
   }
-  return false;
+  return std::nullopt;
 }
 
 cudaError_t launch(const KernelEntry* entry, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
@@ -89,8 +91,9 @@ cudaError_t launch(const KernelEntry* entry, dim3 grid, dim3 block, void** argum
   auto parameters = ptx::pack_parameters(*kernel, arguments);
   if (stream->capture != nullptr) {
     auto swapped = parameters;
-    if (swap_addresses(swapped) && runtime.report().captured++ == runtime.options().swapped_launch) {
-      runtime.report().mutant = entry->name;
+    const auto which = swap_addresses(swapped);
+    if (which && runtime.report().captured++ == runtime.options().swapped_launch) {
+      runtime.report().mutant = fmt::format("{}, {}", entry->name, *which);
       parameters = std::move(swapped);
     }
   }
