@@ -60,7 +60,7 @@ struct NoisyBlock {
 struct InferDevice {
   /// outlives what computes there
   kernels::ComputeDevice* device = nullptr;
-  /// what a program enqueues is captured, and launched as one CUDA graph from its third run on
+  /// what a program enqueues is captured, and launched as one CUDA graph from its second run on
   bool graphs = true;
 };
 
