@@ -87,8 +87,12 @@ Result<std::unique_ptr<Policy>> load_policy(const std::string& checkpoint, const
     // LibTorch: a tensor that does not fit the network, or no memory for it.
     return Error{Errc::invalid_argument, fmt::format("{}: {}", checkpoint, error.what_without_backtrace())};
   } catch (const std::bad_alloc&) {
-    return Error{Errc::resource_exhausted,
-                 fmt::format("{}: there is not enough memory for the policy; --dtype bf16 halves it", checkpoint)};
+    return Error{
+        Errc::resource_exhausted,
+        fmt::format(
+            "{}: there is not enough memory for the policy; --dtype bf16 halves it, and --device cores takes the "
+            "host's",
+            checkpoint)};
   }
 }
 
