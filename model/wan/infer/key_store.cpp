@@ -15,6 +15,14 @@ KeyStore::KeyStore(std::int64_t layers, std::int64_t channels, at::ScalarType dt
   layers_.resize(static_cast<std::size_t>(layers));
 }
 
+at::Tensor KeyStore::keys(std::int64_t layer) const {
+  return layers_.at(static_cast<std::size_t>(layer)).keys.narrow(1, 0, rows_);
+}
+
+at::Tensor KeyStore::values(std::int64_t layer) const {
+  return layers_.at(static_cast<std::size_t>(layer)).values.narrow(1, 0, rows_);
+}
+
 std::map<std::int64_t, std::int64_t>::iterator KeyStore::find_free(std::int64_t count) {
   const auto range = std::ranges::find_if(free_, [count](const auto& r) { return r.second >= count; });
   if (range != free_.end()) return range;
@@ -58,6 +66,7 @@ void KeyStore::grow(std::int64_t rows) {
   // one tensor after the other, so that little more than the store itself is held at once
   for (auto& layer : layers_) {
     for (auto* tensor : {&layer.keys, &layer.values}) {
+      if (tensor->defined() && tensor->size(1) >= rows) continue;
       const auto memory = device_.allocate(rows * row_bytes);
       if (rows_ > 0) {
         stream_.copy(memory->address(), static_cast<const std::byte*>(tensor->const_data_ptr()), rows_ * row_bytes);

@@ -19,20 +19,21 @@ namespace troupe::model {
 /// Not thread-safe, but for KeyRows, which any thread may destroy.
 class KeyStore {
  public:
-  /// Device and stream outlive it; the stream orders what reads and writes the rows.
+  /// Device and stream outlive what takes rows; the stream orders what reads and writes them.
   KeyStore(std::int64_t layers, std::int64_t channels, at::ScalarType dtype, device::Device& device,
            device::Stream& stream);
 
   std::int64_t rows() const { return rows_; }
   /// [1, rows(), channels], where the device computes; until more rows are taken.
-  const at::Tensor& keys(std::int64_t layer) const { return layers_.at(static_cast<std::size_t>(layer)).keys; }
-  const at::Tensor& values(std::int64_t layer) const { return layers_.at(static_cast<std::size_t>(layer)).values; }
+  at::Tensor keys(std::int64_t layer) const;
+  at::Tensor values(std::int64_t layer) const;
   /// Grows, if it must, until that many neighbours are free: to take them by parts moves nothing more. Throws
-  /// std::bad_alloc, and c10::Error where the device fails.
+  /// std::bad_alloc, and c10::Error where the device fails; the store is then what it was.
   void reserve(std::int64_t count);
 
  private:
   friend class KeyRows;
+  /// Of rows_ rows, or more where growth has failed half-way.
   struct Layer {
     at::Tensor keys, values;
   };

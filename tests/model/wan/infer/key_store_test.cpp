@@ -4,7 +4,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <new>
 #include <optional>
+#include <span>
+#include <string>
 
 #include "device/host_device.h"
 
@@ -85,6 +89,48 @@ TEST_F(KeyStoreTest, RowsThatMovedAreGivenBackOnce) {
   const KeyRows again(store_, 4);
   EXPECT_EQ(again.begin(), 0);
   EXPECT_EQ(store_->rows(), 4);
+}
+
+/// The host, whose memory is at its end after so many allocations.
+class SmallDevice final : public device::Device {
+ public:
+  bool is_host() const noexcept override { return true; }
+  std::shared_ptr<device::Memory> allocate(std::int64_t bytes) override {
+    if (left_-- == 0) throw std::bad_alloc();
+    return host_.allocate(bytes);
+  }
+  Result<std::shared_ptr<device::Memory>> allocate_behind(std::int64_t bytes, const std::string& folder) override {
+    return host_.allocate_behind(bytes, folder);
+  }
+  std::shared_ptr<device::Memory> allocate_pinned(std::int64_t bytes) override { return host_.allocate_pinned(bytes); }
+  Result<std::unique_ptr<device::Pin>> pin(std::span<std::byte> host) override { return host_.pin(host); }
+  std::unique_ptr<device::Stream> make_stream(device::StreamUse use) override { return host_.make_stream(use); }
+  std::unique_ptr<device::Event> make_event() override { return host_.make_event(); }
+
+  void allow(int allocations) { left_ = allocations; }
+
+ private:
+  device::Device& host_ = device::host_device();
+  int left_ = 1000;
+};
+
+TEST_F(KeyStoreTest, AStoreThatCannotGrowStaysWhole) {
+  SmallDevice device;
+  store_ = std::make_shared<KeyStore>(2, 3, at::kFloat, device, *stream_);
+  std::optional<KeyRows> first(std::in_place, store_, 4);
+  fill(*first, 1);
+  // the first matrix has grown when the second cannot
+  device.allow(1);
+  EXPECT_THROW(KeyRows(store_, 5), std::bad_alloc);
+  for (std::int64_t layer = 0; layer < 2; ++layer) {
+    EXPECT_EQ(store_->keys(layer).sizes(), at::IntArrayRef({1, 4, 3})) << layer;
+    EXPECT_EQ(store_->values(layer).sizes(), at::IntArrayRef({1, 4, 3})) << layer;
+  }
+  expect_filled(*first, 1);
+  device.allow(1000);
+  const KeyRows second(store_, 5);
+  fill(second, 2);
+  expect_filled(*first, 1);
 }
 
 }  // namespace
