@@ -12,19 +12,22 @@
 namespace troupe::model {
 
 /// Cross-attention keys (after their linear and RMS norm) and values of one text or picture, for each of `samples`
-/// samples `each` rows, one after the other. They depend on neither the step nor the frames, so they are made once.
+/// samples `each` rows, one after the other, of which it sees the first `seen`. They depend on neither the step nor the
+/// frames, so they are made once.
 struct ContextKeys {
   KeyRows rows;
   std::int64_t samples = 1;
   std::int64_t each = 0;
+  std::int64_t seen = 0;
 };
 
 /// Those of a prompt. Immutable, so that sessions with one prompt, and the unconditional branches of all, share one.
 ///
 /// The rows behind a prompt are zero in the text features, so in each layer they have one key and one value in common.
-/// Only the first of them is kept, which stands for all (key_rows of kernels/attention.h): exact but for rounding.
+/// Only the first of them is seen, which stands for all (key_rows of kernels/attention.h): exact but for rounding. Rows
+/// are kept in multiples of kTextRowStep (model/wan/text_rows.h), so that prompts of all lengths have few shapes.
 struct TextKeys : ContextKeys {
-  /// zero rows behind the prompt, all of which the last kept row stands for
+  /// zero rows behind the prompt, all of which the last row that is seen stands for
   std::int64_t pad_rows = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "model/wan/dit_parts.h"
 #include "model/wan/infer/episode_cost.h"
 #include "model/wan/layers.h"
+#include "model/wan/text_rows.h"
 #include "model/wan/unit_data.h"
 
 namespace troupe::model {
@@ -38,10 +39,16 @@ std::int64_t real_rows(const at::Tensor& context_BLC) {
   return used.numel() == 0 ? 0 : used.max().item<std::int64_t>() + 1;
 }
 
-/// Which rows of the context each sample sees; `pads`: how many the last one stands for.
-void see(std::vector<std::int64_t>& rows, const ContextKeys& context, std::int64_t sample, std::int64_t pads) {
-  const auto begin = context.rows.begin() + (context.samples == 1 ? 0 : sample) * context.each;
-  rows.insert(rows.end(), {begin, begin + context.each, std::max<std::int64_t>(1, pads)});
+/// Where a sample's rows of a context begin.
+std::int64_t first_row(const ContextKeys& context, std::int64_t sample) {
+  return context.rows.begin() + (context.samples == 1 ? 0 : sample) * context.each;
+}
+
+/// Appends the rows of a context that a sample sees; `pads`: how many the last one stands for.
+void add_seen_rows(std::vector<std::int64_t>& rows, const ContextKeys& context, std::int64_t sample,
+                   std::int64_t pads) {
+  const auto begin = first_row(context, sample);
+  rows.insert(rows.end(), {begin, begin + context.seen, std::max<std::int64_t>(1, pads)});
 }
 
 /// The parameters where the device computes.
@@ -84,6 +91,11 @@ DitInference::DitInference(const ModelConfig& config, std::int64_t max_blocks, s
       memory_(static_cast<int>(config.dit.num_layers), 2, device_, "", compute_of(options.where, *stream_)) {
   TORCH_CHECK(max_blocks >= 1 && actions_per_block >= 1, "DitInference: ", max_blocks, " blocks of ", actions_per_block,
               " actions, want at least one of each");
+}
+
+void DitInference::start() {
+  (void)stream_->synchronize();
+  memory_.begin();
 }
 
 void DitInference::finish() {
@@ -148,13 +160,16 @@ const DitInference::Window& DitInference::window(std::int64_t height, std::int64
 void DitInference::make_context_keys(ContextKind kind, const at::Tensor& features,
                                      std::span<const ContextKeys* const> contexts) {
   const bool is_text = kind == ContextKind::text;
-  memory_.begin();
+  start();
   Batch data{{is_text ? unit_data::kText : unit_data::kImage, features.to(dtype()).contiguous()}};
   const auto embedded = run(
       is_text ? "text" : "image", [&] { return record_infer_context(kind, params_, data); }, {}, {}, "", data, 0);
   std::vector<std::int64_t> places;
   for (const auto* context : contexts) {
-    for (std::int64_t sample = 0; sample < context->samples; ++sample) see(places, *context, sample, 1);
+    for (std::int64_t sample = 0; sample < context->samples; ++sample) {
+      const auto begin = first_row(*context, sample);
+      places.insert(places.end(), {begin, begin + context->each, 1});
+    }
   }
   data = {{infer_data::kContextRows, key_rows(places)}};
   for (std::int64_t i = 0; i < config_.dit.num_layers; ++i) {
@@ -171,9 +186,11 @@ std::shared_ptr<const TextKeys> DitInference::text_keys(const at::Tensor& contex
   TORCH_CHECK(context_BLC.dim() == 3 && context_BLC.size(1) > 0, "text features ", context_BLC.sizes(),
               ", want [B, L, text width]");
   const auto rows = context_BLC.size(1), real = real_rows(context_BLC);
-  const auto kept = rows - real > 1 ? context_BLC.narrow(1, 0, real + 1) : context_BLC;
+  const auto seen = std::min(rows, real + 1);
+  const auto each = std::min(rows, (seen + kTextRowStep - 1) / kTextRowStep * kTextRowStep);
+  const auto kept = context_BLC.narrow(1, 0, each);
   auto keys = std::make_shared<const TextKeys>(
-      TextKeys{{KeyRows(store_, kept.size(0) * kept.size(1)), kept.size(0), kept.size(1)}, rows - real});
+      TextKeys{{KeyRows(store_, kept.size(0) * each), kept.size(0), each, seen}, rows - real});
   const ContextKeys* const contexts[] = {keys.get()};
   make_context_keys(ContextKind::text, kept, contexts);
   finish();
@@ -224,7 +241,7 @@ std::vector<std::unique_ptr<DitEpisode>> DitInference::begin(std::span<const Epi
     KeyRows seen(store_, seen_rows(context));
     const bool with_still = config_.dit.concat_first_frame_latent;
     episodes.push_back(std::make_unique<DitEpisode>(
-        std::move(seen), ContextKeys{KeyRows(store_, samples * each), samples, each}, context.text,
+        std::move(seen), ContextKeys{KeyRows(store_, samples * each), samples, each, each}, context.text,
         with_still ? context.first_frame.to(dtype()) : at::Tensor(), room(context)));
     images.push_back(&episodes.back()->image);
   }
@@ -296,8 +313,8 @@ Batch DitInference::block_data(const Turn& turn, std::int64_t copies) const {
       }
       for (std::int64_t branch = 0; branch < turn.branches; ++branch) {
         const auto& prompt = *episode.text[static_cast<std::size_t>(branch)];
-        see(text, prompt, sample, prompt.pad_rows);
-        see(image, episode.image, sample, 1);
+        add_seen_rows(text, prompt, sample, prompt.pad_rows);
+        add_seen_rows(image, episode.image, sample, 1);
       }
     }
   }
@@ -332,7 +349,7 @@ at::Tensor DitInference::run_blocks(const Turn& turn, at::Tensor x, const Times&
 void DitInference::prefill(std::span<DitEpisode* const> episodes, const at::Tensor& latents) {
   const c10::NoGradGuard no_grad;
   const auto turn = make_turn(episodes, latents, false);
-  memory_.begin();
+  start();
   const auto& at_times = times(0, 0);
   const Batch data{{unit_data::kPatches, patches(episodes, latents)}};
   const auto x = run(
@@ -352,7 +369,7 @@ Velocities DitInference::evaluate(std::span<DitEpisode* const> episodes, const N
                   noisy.states.size(1) == turn.tokens.states,
               "actions ", noisy.actions.sizes(), " and states ", noisy.states.sizes(), ", want ", turn.tokens.actions,
               " and ", turn.tokens.states, " tokens");
-  memory_.begin();
+  start();
   const auto& at_times = times(noisy.t_video, noisy.t_action);
   const auto t_action =
       at::full({turn.samples, turn.tokens.actions}, noisy.t_action, at::TensorOptions().dtype(at::kFloat));

@@ -141,7 +141,8 @@ class DitInference {
                               const std::string& prefix, const Batch& data, std::int64_t place);
   /// The inputs of a layer's programs: x, and the store's keys and values.
   std::vector<at::Tensor> with_store(const at::Tensor& x, std::int64_t layer) const;
-  /// Waits for the device.
+  /// Around the programs of a call: waits for what one that threw has left, whose error is its own; and for the device.
+  void start();
   void finish();
 
   ModelConfig config_;

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <set>
+
 #include "model/wan/dit.h"
 #include "model/wan/infer/denoise.h"
 #include "model/wan/infer/episode_cost.h"
@@ -178,10 +181,10 @@ TEST(DitInferenceTest, ZeroRowsBehindAPromptMayBeKeptAsOne) {
   context.narrow(0, 1, 1).narrow(1, 3, 3).zero_();
   const auto keys = dit.text_keys(context);
   EXPECT_EQ(keys->pad_rows, 3);
-  EXPECT_EQ(keys->each, 4);
+  EXPECT_EQ(keys->seen, 4);
   // no row is exactly zero, so all are kept; what is added is far below the comparison's tolerance
   const auto whole = dit.text_keys(context + 1e-13);
-  EXPECT_EQ(whole->each, 6);
+  EXPECT_EQ(whole->seen, 6);
   const auto velocities = [&](const std::shared_ptr<const TextKeys>& text) {
     auto episode = setup.episode(dit, 0, 2, 1, 1);
     episode->text = {text};
@@ -190,6 +193,22 @@ TEST(DitInferenceTest, ZeroRowsBehindAPromptMayBeKeptAsOne) {
   const auto got = velocities(keys), want = velocities(whole);
   EXPECT_LE(max_difference(got.video, want.video), 1e-9);
   EXPECT_LE(max_difference(got.actions, want.actions), 1e-9);
+}
+
+TEST(DitInferenceTest, PromptsOfAllLengthsAreKeptInFewShapes) {
+  const InferSetup setup(kPlain, 1, at::kDouble);
+  auto dit = setup.make();
+  const auto width = setup.config.text_encoder.dim;
+  std::set<std::int64_t> kept;
+  for (const std::int64_t real : {1, 40, 63, 64, 100, 127, 150}) {
+    auto context = at::zeros({1, 150, width}, at::kDouble);
+    context.narrow(1, 0, real).fill_(0.5);
+    const auto keys = dit.text_keys(context);
+    EXPECT_EQ(keys->seen, std::min<std::int64_t>(150, real + 1));
+    EXPECT_EQ(keys->pad_rows, 150 - real);
+    kept.insert(keys->each);
+  }
+  EXPECT_THAT(kept, ::testing::ElementsAre(64, 128, 150));
 }
 
 TEST(DitInferenceTest, WhatDoesNotFitIsRefusedByName) {
