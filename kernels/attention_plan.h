@@ -49,7 +49,8 @@ struct DeviceAttentionPlan {
   std::int32_t num_key_tiles = 0;
 };
 
-/// Head sizes that attention on devices takes.
+/// Head sizes that attention on devices takes, and the same as text.
+inline constexpr char kTakenHeads[] = "16, 32, 64 and 128";
 constexpr bool takes_head(std::int64_t head_dim) {
   return head_dim == 16 || head_dim == 32 || head_dim == 64 || head_dim == 128;
 }

@@ -29,8 +29,8 @@ cudaError_t launch_copy_rows(std::int64_t samples, std::int64_t rows, std::int64
                              const BlockOfRows<const From>& from, const BlockOfRows<To>& to, cudaStream_t stream);
 
 /// Row i of sample b becomes row key_rows[b, 1] - rows + i of `to`, which has one sample: the last of those that sample
-/// b sees by key_rows (kernels/attention_plan.h), i64 [samples, 3] in device memory. The bits of
-/// all finite values stay.
+/// b sees by key_rows (kernels/attention_plan.h), i64 [samples, 3] in device memory. The bits of all finite values
+/// stay.
 ///
 /// T: float or simd::Bf16. Shapes: from [samples, rows, channels]; rows of two samples in `to` are the same or
 /// disjoint, and where they are the same so are their values. Fastest, stream and errors: as above.

@@ -28,8 +28,8 @@ Result<void> check_device_support(const JobConfig& config, const Plan& plan) {
   const auto& dit = config.model.dit;
   const auto head = dit.num_heads > 0 ? dit.dim / dit.num_heads : 0;
   if (!kernels::takes_head(head))
-    return refused(
-        fmt::format("model.dit.num_heads: heads of {} channels; attention on devices takes 16, 32, 64 and 128", head));
+    return refused(fmt::format("model.dit.num_heads: heads of {} channels; attention on devices takes {}", head,
+                               kernels::kTakenHeads));
   return kernels::load_device_module();
 }
 

@@ -67,7 +67,7 @@ struct InferDevice {
 struct DitInferenceOptions {
   /// state tokens see only each other
   bool state_self_only = false;
-  /// Of other instances on such a device, whose parameters differ in their values alone; any thread's. Null: its own.
+  /// Shared with other instances whose arguments differ in the parameters' values alone, on any thread. Null: its own.
   std::shared_ptr<ProgramCache> programs = nullptr;
   InferDevice where = {};
 };

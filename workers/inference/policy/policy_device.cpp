@@ -12,14 +12,21 @@
 namespace troupe::workers {
 namespace {
 
-/// Why "auto" computes on cores; empty: it computes on the first device.
-std::string why_cores(const DitConfig& dit) {
-  if (!kernels::takes_head(dit.dim / dit.num_heads)) return "devices do not take heads of its size";
-  const auto facts = device::read_nvml();
-  if (!facts) return facts.error().message();
-  if (facts->devices.empty()) return "this machine shows no NVIDIA device";
-  if (const auto module = kernels::load_device_module(); !module) return module.error().message();
-  return {};
+/// Whether devices take the network's heads. Errors: invalid_argument.
+Result<void> check_heads(const DitConfig& dit) {
+  const auto head = dit.dim / dit.num_heads;
+  if (kernels::takes_head(head)) return {};
+  return Error{Errc::invalid_argument,
+               fmt::format("the policy has heads of {} channels; attention on devices takes {}: --device cores", head,
+                           kernels::kTakenHeads)};
+}
+
+/// What keeps "auto" from the first device.
+Result<void> check_first_device(const DitConfig& dit) {
+  TROUPE_TRY(check_heads(dit));
+  TROUPE_ASSIGN(const auto facts, device::read_nvml());
+  if (facts.devices.empty()) return Error{Errc::not_found, "this machine shows no NVIDIA device"};
+  return kernels::load_device_module();
 }
 
 }  // namespace
@@ -34,19 +41,12 @@ Result<std::optional<kernels::ComputeDevice>> open_policy_device(const std::stri
   }
   if (name == "cores") return std::optional<kernels::ComputeDevice>();
   if (!is_number) {
-    if (const auto why = why_cores(dit); !why.empty()) {
-      log::info("the policy computes on cores: {}", why);
+    if (const auto there = check_first_device(dit); !there) {
+      log::info("the policy computes on cores: {}", there.error().message());
       return std::optional<kernels::ComputeDevice>();
     }
   }
-  const auto head = dit.dim / dit.num_heads;
-  if (!kernels::takes_head(head)) {
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("the policy has heads of {} channels; attention on devices takes 16, 32, 64 and 128: leave "
-                    "it on cores",
-                    head)};
-  }
+  TROUPE_TRY(check_heads(dit));
   TROUPE_ASSIGN(auto device, kernels::open_device(ordinal));
   // operands stay bf16 there; the kernels of a GPU add in f32 either way
   set_product_form(ProductForm::native);

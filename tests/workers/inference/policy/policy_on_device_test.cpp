@@ -28,7 +28,7 @@ std::unique_ptr<DreamZeroPolicy> policy_on_device(bool graphs) {
   return tiny_policy(two_heads(), {.steps = 3, .cuda_graphs = graphs}, std::move(opened));
 }
 
-/// One robot alone, then beside a second one that begins, then the first anew.
+/// Three calls: robot a begins; a goes on and b begins; b goes on and a begins again.
 Answers play(Policy& policy) {
   Answers answers;
   const auto call = [&](const std::vector<Observation>& observations) {
