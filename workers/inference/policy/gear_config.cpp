@@ -28,15 +28,15 @@ std::vector<std::string> split_commas(const std::string& text) {
 
 /// VAE choice: z_dim 48 is Wan2.2's; without it in_dim decides.
 Result<LatentCodecConfig> read_codec(JsonFields vae, std::int64_t in_dim) {
-  const std::int64_t z = vae.integer("z_dim", in_dim == 48 ? 48 : 16);
+  const std::int64_t z = vae.size("z_dim", in_dim == 48 ? 48 : 16);
   LatentCodecConfig codec;
   codec.type = vae.text("type", z == 48 ? "wan22" : "wan21");
   const bool wan22 = codec.type == "wan22";
   codec.channels = z;
-  codec.stride_t = vae.integer("stride_t", 4);
-  codec.stride_hw = vae.integer("stride_hw", wan22 ? 16 : 8);
-  codec.encoder_dim = vae.integer("dim", wan22 ? 160 : 96);
-  codec.decoder_dim = vae.integer("dec_dim", wan22 ? 256 : codec.encoder_dim);
+  codec.stride_t = vae.size("stride_t", 4);
+  codec.stride_hw = vae.size("stride_hw", wan22 ? 16 : 8);
+  codec.encoder_dim = vae.size("dim", wan22 ? 160 : 96);
+  codec.decoder_dim = vae.size("dec_dim", wan22 ? 256 : codec.encoder_dim);
   TROUPE_TRY(vae.done());
   if (codec.type != "dct" && codec.type != "wan21" && !wan22) {
     return Error{Errc::invalid_argument, fmt::format("vae_cfg.type is '{}'; wanted wan21, wan22 or dct", codec.type)};
@@ -47,21 +47,21 @@ Result<LatentCodecConfig> read_codec(JsonFields vae, std::int64_t in_dim) {
 Result<void> read_dit(JsonFields dit, JsonFields& head, GearConfig& out) {
   DitConfig& d = out.model.dit;
   d.type = dit.text("model_type", "i2v");
-  for (const auto& [name, value] : kGearDitSizes) d.*value = dit.integer(name);
-  d.freq_dim = dit.integer("freq_dim", 256);
+  for (const auto& [name, value] : kGearDitSizes) d.*value = dit.size(name);
+  d.freq_dim = dit.size("freq_dim", 256);
   d.eps = dit.number("eps", 1e-6);
-  d.encoder_hidden = dit.integer("hidden_size", 1024);
-  d.action_dim = dit.integer("action_dim", head.integer("action_dim", 32));
-  d.max_state_dim = dit.integer("max_state_dim", 64);
+  d.encoder_hidden = dit.size("hidden_size", 1024);
+  d.action_dim = dit.size("action_dim", head.integer("action_dim", 32));
+  d.max_state_dim = dit.size("max_state_dim", 64);
   out.open_encoder_hidden = !dit.has("hidden_size");
   out.open_action_dim = !dit.has("action_dim");
   out.open_state_dim = !dit.has("max_state_dim");
   d.concat_first_frame_latent = dit.boolean("concat_first_frame_latent", d.in_dim != d.out_dim);
-  out.model.text_encoder.dim = dit.integer("text_dim", 4096);
-  out.model.text_encoder.max_length = dit.integer("text_len", 512);
-  out.model.latent_frames_per_block = dit.integer("num_frame_per_block", head.integer("num_frame_per_block", 1));
-  out.model.states_per_block = dit.integer("num_state_per_block", 1);
-  out.actions_per_block = dit.integer("num_action_per_block", 32);
+  out.model.text_encoder.dim = dit.size("text_dim", 4096);
+  out.model.text_encoder.max_length = dit.size("text_len", 512);
+  out.model.latent_frames_per_block = dit.size("num_frame_per_block", head.integer("num_frame_per_block", 1));
+  out.model.states_per_block = dit.size("num_state_per_block", 1);
+  out.actions_per_block = dit.size("num_action_per_block", 32);
   if (d.type != "ti2v" && d.type != "i2v") {
     return Error{Errc::invalid_argument,
                  fmt::format("diffusion_model_cfg.model_type is '{}'; wanted ti2v or i2v", d.type)};
@@ -71,9 +71,9 @@ Result<void> read_dit(JsonFields dit, JsonFields& head, GearConfig& out) {
 
 Result<void> read_encoders(JsonFields text, JsonFields image, ModelConfig& model) {
   TextEncoderConfig& t = model.text_encoder;
-  for (const auto& [name, value] : kGearTextSizes) t.*value = text.integer(name, t.*value);
+  for (const auto& [name, value] : kGearTextSizes) t.*value = text.size(name, t.*value);
   ImageEncoderConfig& i = model.image_encoder;
-  for (const auto& [name, value] : kGearImageSizes) i.*value = image.integer(name, i.*value);
+  for (const auto& [name, value] : kGearImageSizes) i.*value = image.size(name, i.*value);
   TROUPE_TRY(text.done());
   return image.done();
 }

@@ -45,6 +45,18 @@ std::int64_t JsonFields::integer(const std::string& key) {
   return integer(key, 0);
 }
 
+std::int64_t JsonFields::at_least_one(const std::string& key, std::int64_t value) {
+  if (value >= 1) return value;
+  mistake(fmt::format("has {} = {}; wanted at least 1", key, value));
+  return 1;
+}
+
+std::int64_t JsonFields::size(const std::string& key, std::int64_t otherwise) {
+  return at_least_one(key, integer(key, otherwise));
+}
+
+std::int64_t JsonFields::size(const std::string& key) { return at_least_one(key, integer(key)); }
+
 double JsonFields::number(const std::string& key, double otherwise) {
   return member(key, otherwise, &Json::is_number, "a number");
 }

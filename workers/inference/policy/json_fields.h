@@ -25,6 +25,9 @@ class JsonFields {
   std::string text(const std::string& key, const std::string& otherwise);
   /// A member that must be there.
   std::int64_t integer(const std::string& key);
+  /// An integer of at least 1.
+  std::int64_t size(const std::string& key, std::int64_t otherwise);
+  std::int64_t size(const std::string& key);
   /// A nested object; an empty one when it is absent. Its first mistake must be asked for by itself.
   JsonFields object(const std::string& key);
   const Json& json() const { return *object_; }
@@ -37,6 +40,7 @@ class JsonFields {
   template <class T>
   T member(const std::string& key, const T& otherwise, bool (Json::*fits)() const, const char* wanted);
   void mistake(const std::string& text);
+  std::int64_t at_least_one(const std::string& key, std::int64_t value);
 
   const Json* object_;
   std::string where_, mistake_;

@@ -158,6 +158,15 @@ TEST(GearConfigTest, WhatIsMissingOrWrongIsRefusedByName) {
   dit_of(root)["dim"] = "3072";
   EXPECT_THAT(refused(root), HasSubstr("dim = \"3072\"; wanted an integer"));
   root = droid_5b();
+  dit_of(root)["num_heads"] = 0;
+  EXPECT_THAT(refused(root), HasSubstr("diffusion_model_cfg has num_heads = 0; wanted at least 1"));
+  root = droid_5b();
+  head_of(root)["text_encoder_cfg"]["num_heads"] = 0;
+  EXPECT_THAT(refused(root), HasSubstr("text_encoder_cfg has num_heads = 0; wanted at least 1"));
+  root = droid_5b();
+  head_of(root)["vae_cfg"]["stride_hw"] = 0;
+  EXPECT_THAT(refused(root), HasSubstr("vae_cfg has stride_hw = 0; wanted at least 1"));
+  root = droid_5b();
   head_of(root)["action_horizon"] = 16;
   EXPECT_THAT(refused(root), HasSubstr("action_horizon is 16 and diffusion_model_cfg.num_action_per_block 24"));
   root = droid_5b();
