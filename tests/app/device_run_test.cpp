@@ -51,7 +51,10 @@ TEST_F(DeviceRunTest, APolicyAnswersFromADevice) {
              {"the policy's transformer computes on device 0"});
   expect_end(troupe(test), 0, {"self-test ok: actions"},
              {"the policy computes on cores: this machine shows no NVIDIA device"});
-  expect_end(troupe(test + Words{"--device", "1"}, machine("H200")), 2, {}, {"device 1"});
+  expect_end(troupe(test + Words{"--device", "1"}, machine("H200")), 2, {},
+             {"the policy's device is 1, but this machine's last device is 0; wanted auto, cores or another"});
+  expect_end(troupe(test + Words{"--device", "0"}), 2, {},
+             {"the policy's device is 0, but this machine shows no NVIDIA device; wanted auto, cores or another"});
   expect_end(troupe(test + Words{"--device", "fast"}), 2, {}, {"wanted auto, cores or the number of a device"});
 }
 

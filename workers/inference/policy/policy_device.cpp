@@ -21,11 +21,19 @@ Result<void> check_heads(const DitConfig& dit) {
                            kernels::kTakenHeads)};
 }
 
+/// Whether NVML shows a device of that number. Errors: not_found, those of read_nvml.
+Result<void> check_shown(int ordinal) {
+  TROUPE_ASSIGN(const auto facts, device::read_nvml());
+  if (facts.devices.empty()) return Error{Errc::not_found, "this machine shows no NVIDIA device"};
+  const auto count = static_cast<int>(facts.devices.size());
+  if (ordinal < count) return {};
+  return Error{Errc::not_found, fmt::format("this machine's last device is {}", count - 1)};
+}
+
 /// What keeps "auto" from the first device.
 Result<void> check_first_device(const DitConfig& dit) {
   TROUPE_TRY(check_heads(dit));
-  TROUPE_ASSIGN(const auto facts, device::read_nvml());
-  if (facts.devices.empty()) return Error{Errc::not_found, "this machine shows no NVIDIA device"};
+  TROUPE_TRY(check_shown(0));
   return kernels::load_device_module();
 }
 
@@ -47,11 +55,18 @@ Result<std::optional<kernels::ComputeDevice>> open_policy_device(const std::stri
     }
   }
   TROUPE_TRY(check_heads(dit));
-  TROUPE_ASSIGN(auto device, kernels::open_device(ordinal));
+  auto device = kernels::open_device(ordinal);
+  if (!device) {
+    // what CUDA says of a number that is not there does not name the machine's
+    const auto shown = check_shown(ordinal);
+    if (shown) return device.error();
+    return Error{Errc::invalid_argument, fmt::format("the policy's device is {}, but {}; wanted auto, cores or another",
+                                                     ordinal, shown.error().message())};
+  }
   // operands stay bf16 there; the kernels of a GPU add in f32 either way
   set_product_form(ProductForm::native);
   log::info("the policy's transformer computes on device {}, its encoders on cores", ordinal);
-  return std::optional(std::move(device));
+  return std::optional(std::move(*device));
 }
 
 }  // namespace troupe::workers
