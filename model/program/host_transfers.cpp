@@ -9,60 +9,89 @@
 
 namespace troupe::model {
 
-HostTransfers::Buffer HostTransfers::take(Free& free, std::int64_t bytes, bool is_upload) {
-  if (auto& known = free[bytes]; !known.empty()) {
-    auto first = std::move(known.front());
-    known.pop_front();
-    return first;
-  }
-  return {device_.allocate_pinned(bytes), is_upload ? device_.allocate(bytes) : nullptr};
+HostTransfers::HostTransfers(device::Device& device, device::Stream& compute)
+    : device_(device), compute_(compute), inputs_(device.make_stream(device::StreamUse::transfer)) {}
+
+HostTransfers::Place HostTransfers::take_place(std::int64_t bytes) {
+  auto& known = free_places_[bytes];
+  if (known.empty())
+    return {device_.allocate(bytes), device_.allocate(bytes), device_.make_event(), device_.make_event()};
+  auto first = std::move(known.front());
+  known.pop_front();
+  return first;
 }
 
-HostTransfers::Crossed HostTransfers::cross(const at::Tensor& host, Buffer buffer) {
+HostTransfers::Shared HostTransfers::take_pinned(std::int64_t bytes) {
+  auto& known = free_pinned_[bytes];
+  if (known.empty()) return used_pinned_.emplace_back(device_.allocate_pinned(bytes));
+  used_pinned_.push_back(std::move(known.back()));
+  known.pop_back();
+  return used_pinned_.back();
+}
+
+HostTransfers::Shared HostTransfers::pinned_copy(const at::Tensor& host) {
   const auto dense = host.contiguous();
-  const auto bytes = static_cast<std::int64_t>(dense.nbytes());
-  if (bytes > 0) {
-    std::memcpy(buffer.pinned->address(), dense.const_data_ptr(), dense.nbytes());
-    stream_.copy(buffer.memory->address(), buffer.pinned->address(), bytes);
-  }
-  return {host, kernels::tensor_over(device_, buffer.memory, 0, host.sizes(), host.scalar_type()), std::move(buffer)};
+  if (dense.nbytes() == 0) return nullptr;
+  auto pinned = take_pinned(static_cast<std::int64_t>(dense.nbytes()));
+  std::memcpy(pinned->address(), dense.const_data_ptr(), dense.nbytes());
+  return pinned;
 }
 
 at::Tensor HostTransfers::upload(const at::Tensor& host) {
   const void* key = host.unsafeGetTensorImpl();
   const auto [known, is_new] = uploads_by_host_.emplace(key, uploaded_.size());
   if (!is_new) return uploaded_[known->second].there;
-  auto buffer = take(free_uploads_, static_cast<std::int64_t>(host.nbytes()), /*is_upload=*/true);
-  return uploaded_.emplace_back(cross(host, std::move(buffer))).there;
+  const auto bytes = static_cast<std::int64_t>(host.nbytes());
+  auto place = take_place(bytes);
+  if (const auto pinned = pinned_copy(host)) {
+    // the computation has copied what arrived there before
+    if (place.is_used) inputs_->wait(*place.taken);
+    inputs_->copy(place.staging->address(), pinned->address(), bytes);
+    inputs_->record(*place.arrived);
+    compute_.wait(*place.arrived);
+    compute_.copy(place.memory->address(), place.staging->address(), bytes);
+    compute_.record(*place.taken);
+    place.is_used = true;
+  }
+  auto there = kernels::tensor_over(device_, place.memory, 0, host.sizes(), host.scalar_type());
+  return uploaded_.emplace_back(Uploaded{host, std::move(there), std::move(place)}).there;
 }
 
 at::Tensor HostTransfers::keep(const at::Tensor& constant) {
   const void* key = constant.unsafeGetTensorImpl();
   if (const auto known = kept_.find(key); known != kept_.end()) return known->second.there;
-  const auto bytes = static_cast<std::int64_t>(constant.nbytes());
-  return kept_.emplace(key, cross(constant, {device_.allocate_pinned(bytes), device_.allocate(bytes)}))
-      .first->second.there;
+  const auto memory = device_.allocate(static_cast<std::int64_t>(constant.nbytes()));
+  if (const auto pinned = pinned_copy(constant)) compute_.copy(memory->address(), pinned->address(), pinned->bytes());
+  auto there = kernels::tensor_over(device_, memory, 0, constant.sizes(), constant.scalar_type());
+  return kept_.emplace(key, Kept{constant, std::move(there)}).first->second.there;
 }
 
 at::Tensor HostTransfers::download(const at::Tensor& there) {
   const auto bytes = static_cast<std::int64_t>(there.nbytes());
-  auto& buffer = downloaded_.emplace_back(take(free_downloads_, bytes, /*is_upload=*/false));
-  if (bytes > 0) stream_.copy(buffer.pinned->address(), static_cast<const std::byte*>(there.const_data_ptr()), bytes);
+  const auto pinned = take_pinned(bytes);
+  if (bytes > 0) compute_.copy(pinned->address(), static_cast<const std::byte*>(there.const_data_ptr()), bytes);
   return at::from_blob(
-      buffer.pinned->address(), there.sizes(), [pinned = buffer.pinned](void*) {}, there.scalar_type());
+      pinned->address(), there.sizes(), [pinned](void*) {}, there.scalar_type());
 }
 
 void HostTransfers::begin() {
   // before those that were not used, so that the next micro-batch begins with the same
   for (; !uploaded_.empty(); uploaded_.pop_back()) {
-    auto& buffer = uploaded_.back().buffer;
-    free_uploads_[buffer.pinned->bytes()].push_front(buffer);
+    auto& place = uploaded_.back().place;
+    auto& free = free_places_[place.memory->bytes()];
+    free.push_front(std::move(place));
   }
   uploads_by_host_.clear();
-  for (; !downloaded_.empty(); downloaded_.pop_back()) {
-    auto& buffer = downloaded_.back();
-    free_downloads_[buffer.pinned->bytes()].push_front(buffer);
-  }
+}
+
+void HostTransfers::settle() {
+  // what failed has reached the computation by the events, and counts no longer
+  (void)inputs_->synchronize();
+  for (auto& uploaded : uploaded_) uploaded.place.is_used = false;
+  for (auto& [bytes, places] : free_places_)
+    for (auto& place : places) place.is_used = false;
+  for (auto& pinned : used_pinned_) free_pinned_[pinned->bytes()].push_back(std::move(pinned));
+  used_pinned_.clear();
 }
 
 }  // namespace troupe::model

@@ -14,49 +14,64 @@
 
 namespace troupe::model {
 
-/// What crosses between the host and a device while a micro-batch runs: by pinned memory, in the order of one stream,
-/// so that the host does not wait. Buffers are used again, step after step. One thread.
+/// What crosses between the host and a device while a micro-batch runs, so that the host does not wait. An upload goes
+/// by pinned memory into a buffer of the device, on a stream of its own, while the micro-batch before still computes;
+/// the computation then copies it to where programs read it, at the same address step after step. One thread.
 class HostTransfers {
  public:
-  /// Both outlive it.
-  HostTransfers(device::Device& device, device::Stream& stream) : device_(device), stream_(stream) {}
+  /// Both outlive it. `compute`: the stream of the programs.
+  HostTransfers(device::Device& device, device::Stream& compute);
 
-  /// A host tensor's values on the device, dense; the same for the same tensor until begin().
+  /// A host tensor's values on the device for what is enqueued on `compute` from here on, dense; the same for the same
+  /// tensor until begin(). The host tensor may change as soon as this returns.
   at::Tensor upload(const at::Tensor& host);
-  /// A host tensor that has the values of one of the device once the stream's work is done, until begin().
+  /// A host tensor that has the values of one of the device once the work of `compute` is done, until the first upload
+  /// or download behind settle().
   at::Tensor download(const at::Tensor& there);
   /// The same as upload() for as long as this lives.
   at::Tensor keep(const at::Tensor& constant);
-  /// Forgets what has crossed. All work with it is done.
+  /// A micro-batch begins: forgets what was uploaded. Work with it may still be under way.
   void begin();
+  /// All work is done: pinned memory that it used is used again from here on.
+  void settle();
 
  private:
-  struct Buffer {
-    std::shared_ptr<device::Memory> pinned;
-    /// of an upload
-    std::shared_ptr<device::Memory> memory = {};
+  using Shared = std::shared_ptr<device::Memory>;
+  /// Where an upload arrives, and where programs read it.
+  struct Place {
+    Shared staging, memory;
+    std::unique_ptr<device::Event> arrived, taken;
+    /// `taken` has been recorded since settle()
+    bool is_used = false;
   };
-  struct Crossed {
-    /// keeps the host tensor, whose address is the key
+  struct Uploaded {
+    /// whose address is the key
     at::Tensor host;
     at::Tensor there;
-    Buffer buffer;
+    Place place;
   };
-  /// Buffers by their bytes, in the order in which they were used: a micro-batch like the one before finds the same
-  /// addresses, which is what graphs are launched between.
-  using Free = std::map<std::int64_t, std::deque<Buffer>>;
+  struct Kept {
+    at::Tensor host, there;
+  };
   /// The first that has that many bytes, or a new one.
-  Buffer take(Free& free, std::int64_t bytes, bool is_upload);
-  Crossed cross(const at::Tensor& host, Buffer buffer);
+  Place take_place(std::int64_t bytes);
+  Shared take_pinned(std::int64_t bytes);
+  /// The values in pinned memory; null for no bytes.
+  Shared pinned_copy(const at::Tensor& host);
 
   device::Device& device_;
-  device::Stream& stream_;
-  std::vector<Crossed> uploaded_;
+  device::Stream& compute_;
+  const std::unique_ptr<device::Stream> inputs_;
+  std::vector<Uploaded> uploaded_;
   /// by host tensor
   std::map<const void*, std::size_t> uploads_by_host_;
-  std::map<const void*, Crossed> kept_;
-  std::vector<Buffer> downloaded_;
-  Free free_uploads_, free_downloads_;
+  std::map<const void*, Kept> kept_;
+  /// By bytes, in the order in which they were used: a micro-batch like the one before finds the same addresses, which
+  /// is what graphs are launched between.
+  std::map<std::int64_t, std::deque<Place>> free_places_;
+  std::map<std::int64_t, std::vector<Shared>> free_pinned_;
+  /// since settle()
+  std::vector<Shared> used_pinned_;
 };
 
 }  // namespace troupe::model

@@ -71,6 +71,10 @@ void UnitMemory::begin() {
   if (transfers_) transfers_->begin();
 }
 
+void UnitMemory::settle() {
+  if (transfers_) transfers_->settle();
+}
+
 void UnitMemory::clear(const at::Tensor& tensor) const {
   if (compute_)
     compute_->stream.clear(bytes_of(tensor), static_cast<std::int64_t>(tensor.nbytes()));

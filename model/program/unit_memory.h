@@ -47,10 +47,12 @@ class UnitMemory {
   PassGraphs& graphs() { return *graphs_; }
   /// A host tensor where the programs run: itself, or on a device its values there until begin().
   at::Tensor placed(const at::Tensor& tensor);
-  /// The other way: the values are there once the device's work is done.
+  /// The other way (HostTransfers::download): the values are there once the device's work is done.
   at::Tensor downloaded(const at::Tensor& tensor);
-  /// A micro-batch begins; all work of the one before is done.
+  /// A micro-batch begins. On a device the work of the one before may be under way.
   void begin();
+  /// All work is done.
+  void settle();
   /// Zeros for a bound value; those of a device are the value's until they are asked for again.
   at::Tensor zeros(const Graph& graph, ValueId id);
   /// Writes zeros to a dense tensor.

@@ -64,7 +64,7 @@ class DeviceShardKernels final : public ShardKernels {
     if (intervals.empty()) return {};
     const auto updates = intervals.size() * sizeof(kernels::AdamWUpdate);
     const auto bytes = static_cast<std::int64_t>(updates + sizeof(AdamWScalars));
-    // the copy of the update before is done: its part of a step is
+    // the copy of the update before is done: a vote has waited for all of its step
     auto& own = constants_[s.unit];
     if (!own.pinned || own.pinned->bytes() != bytes) own = make(bytes);
     auto* to = reinterpret_cast<kernels::AdamWUpdate*>(own.pinned->address());

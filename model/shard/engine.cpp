@@ -24,6 +24,11 @@ Outputs copied(const Outputs& outputs) {
 
 }  // namespace
 
+struct Engine::MicroBatch {
+  Batch batch;
+  StepCall call = {};
+};
+
 Engine::Engine(std::shared_ptr<const Network> network, EngineOptions options, device::Device& device,
                kernels::DeviceKernels* device_kernels)
     : device_(device), core_(std::move(network), std::move(options), device, device_kernels) {}
@@ -112,8 +117,8 @@ Error Engine::give_up(Error error) {
   return error;
 }
 
-Result<void> Engine::run(const ObjectivePlan* plan, PartKind kind, const std::vector<bool>& units,
-                         const std::function<void(StepBuilder&)>& build, StepCall& call) {
+Result<void> Engine::start(const ObjectivePlan* plan, PartKind kind, const std::vector<bool>& units,
+                           const std::function<void(StepBuilder&)>& build, StepCall& call) {
   PartKey key(plan, kind, units, core_.step);
   auto known = parts_.find(key);
   if (known == parts_.end()) {
@@ -122,31 +127,56 @@ Result<void> Engine::run(const ObjectivePlan* plan, PartKind kind, const std::ve
     known = parts_.emplace(std::move(key), Part{builder.operations(), builder.state()}).first;
   }
   if (has_postponed()) std::tie(call.vote, call.rates) = last_commit_;
-  TROUPE_TRY(executor_->run(known->second.operations, call));
+  TROUPE_TRY(executor_->start(known->second.operations, call));
   core_.step = known->second.after;
   return {};
 }
 
-Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool first, const Network* objective) {
-  TROUPE_TRY(check_ready("accumulate"));
-  if (!first && !is_open_)
-    return Error{Errc::failed_precondition, "accumulate: the first micro-batch of a step must say so"};
+Result<void> Engine::enqueue(const Batch& batch, double weight, bool first, const Network* objective) {
+  TROUPE_TRY(check_ready("a micro-batch"));
+  if (!first && !is_open_) return Error{Errc::failed_precondition, "the first micro-batch of a step must say so"};
   if (first) discard();
   ObjectivePlan& plan = plan_of(objective);
   const bool is_f32 = core_.options.param_dtype == at::kFloat;
-  StepCall call{
-      .plan = &plan,
-      .batch = &batch,
-      .weight = weight,
-      .levels = core_.options.recompute,
-      .manual = plan.manual_backward(core_.options.explicit_backward && is_f32 && !core_.options.whole_gradients)};
+  MicroBatch& micro = *enqueued_.emplace_back(std::make_unique<MicroBatch>());
+  micro.batch = batch;
+  StepCall& call = micro.call;
+  call.plan = &plan;
+  call.batch = &micro.batch;
+  call.weight = weight;
+  call.levels = core_.options.recompute;
+  call.manual = plan.manual_backward(core_.options.explicit_backward && is_f32 && !core_.options.whole_gradients);
   const auto way = call.manual ? Differentiation::manual : Differentiation::units;
   const auto build = [&](StepBuilder& builder) { builder.micro_batch(plan.trains(), way); };
-  if (auto done = run(&plan, PartKind::micro_batch, {}, build, call); !done) return give_up(done.error());
-  if (call.tape) executor_->run_alone([&](device::Stream&) { call.result = call.tape->result(); });
+  if (auto done = start(&plan, PartKind::micro_batch, {}, build, call); !done) return give_up(done.error());
   is_open_ = true;
-  core_.saw_non_finite_loss = core_.saw_non_finite_loss || !std::isfinite(call.result.loss);
-  return std::move(call.result);
+  // what cores kept of it is not needed longer
+  return device_.is_host() ? take_results() : Result<void>();
+}
+
+Result<void> Engine::take_results() {
+  if (enqueued_.empty()) return {};
+  if (auto done = executor_->finish(); !done) return give_up(done.error());
+  for (const auto& micro : enqueued_) {
+    StepCall& call = micro->call;
+    if (call.tape) executor_->run_alone([&](device::Stream&) { call.result = call.tape->result(); });
+    core_.saw_non_finite_loss = core_.saw_non_finite_loss || !std::isfinite(call.result.loss);
+    results_.push_back(std::move(call.result));
+  }
+  enqueued_.clear();
+  return {};
+}
+
+Result<std::vector<MicroResult>> Engine::results() {
+  TROUPE_TRY(check_ready("results"));
+  TROUPE_TRY(take_results());
+  return results_;
+}
+
+Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool first, const Network* objective) {
+  TROUPE_TRY(enqueue(batch, weight, first, objective));
+  TROUPE_TRY(take_results());
+  return results_.back();
 }
 
 Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {
@@ -154,7 +184,9 @@ Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {
   ObjectivePlan& plan = plan_of(objective);
   StepCall call{.plan = &plan, .batch = &batch};
   const auto build = [](StepBuilder& builder) { builder.forward_only(); };
-  if (auto done = run(&plan, PartKind::forward, {}, build, call); !done) return give_up(done.error());
+  auto done = start(&plan, PartKind::forward, {}, build, call);
+  if (done) done = executor_->finish();
+  if (!done) return give_up(done.error());
   Outputs outputs;
   executor_->run_alone([&](device::Stream&) { outputs = copied(call.tape->outputs()); });
   return outputs;
@@ -164,10 +196,11 @@ Result<StepVote> Engine::vote(std::vector<double> sums, std::vector<double> maxi
   TROUPE_TRY(check_ready("vote"));
   if (!is_open_)
     return Error{Errc::failed_precondition, "vote: no micro-batch has been accumulated since the last step"};
+  TROUPE_TRY(take_results());
   const Span span("vote", SpanKind::wait);
   StepCall call{.sums = std::move(sums), .maxima = std::move(maxima)};
   const auto build = [](StepBuilder& builder) { builder.vote(); };
-  if (auto done = run(nullptr, PartKind::vote, {}, build, call); !done) return give_up(done.error().with("vote"));
+  if (auto done = start(nullptr, PartKind::vote, {}, build, call); !done) return give_up(done.error().with("vote"));
   return std::move(call.vote);
 }
 
@@ -204,7 +237,7 @@ void Engine::update(const std::map<std::size_t, double>& rates, const StepVote& 
   const auto build = [&](StepBuilder& builder) {
     core_.options.lazy_optimizer ? builder.postpone_update(units) : builder.update(units);
   };
-  run(nullptr, PartKind::update, units, build, call).value();  // nothing in it can fail
+  start(nullptr, PartKind::update, units, build, call).value();  // nothing in it can fail
   if (has_postponed()) last_commit_ = {vote, rates};
   discard();
 }
@@ -219,7 +252,7 @@ void Engine::estimate_curvature(double factor, const StepVote& vote) {
   StepCall call{.curvature_factor = factor};
   core_.counts.curvature = 0;
   const auto build = [&](StepBuilder& builder) { builder.curvature(units); };
-  run(nullptr, PartKind::curvature, units, build, call).value();  // nothing in it can fail
+  start(nullptr, PartKind::curvature, units, build, call).value();  // nothing in it can fail
   discard();
 }
 
@@ -230,7 +263,7 @@ bool Engine::has_postponed() const {
 void Engine::run_postponed() {
   if (!has_postponed()) return;
   StepCall call;
-  run(
+  start(
       nullptr, PartKind::postponed, {}, [](StepBuilder& builder) { builder.run_postponed(); }, call)
       .value();  // nothing in it can fail
 }
@@ -246,11 +279,13 @@ void Engine::average(double tau, const std::vector<std::string>& targets) {
   }
   StepCall call{.tau = tau};
   const auto build = [&](StepBuilder& builder) { builder.average(units); };
-  run(nullptr, PartKind::average, units, build, call).value();  // nothing in it can fail
+  start(nullptr, PartKind::average, units, build, call).value();  // nothing in it can fail
 }
 
 void Engine::discard() {
   is_open_ = false;
+  enqueued_.clear();
+  results_.clear();
   core_.saw_non_finite_loss = false;
   core_.step.accumulated.assign(core_.units.size(), false);
   core_.step.whole.assign(core_.units.size(), false);

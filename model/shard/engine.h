@@ -50,11 +50,13 @@ class StateSource {
 /// vote, then commit or discard.
 ///
 /// All ranks call the same functions in the same order with the same options; the batches differ. One thread at a time,
-/// but abort() from any. After an error from accumulate, vote, forward or gather_views the open step is lost and the
-/// group unusable: destroy that collective (which ends what it still has under way in the engine's buffers), make a new
-/// one, attach it, and load() the last committed state. Errors of those four: aborted, deadline_exceeded (from the
-/// collective), failed_precondition (no group or no state; ranks that differ in layout or updates), internal (the
-/// network threw).
+/// but abort() from any. After an error from enqueue, results, accumulate, vote, forward or gather_views the open step
+/// is lost and the group unusable: destroy that collective (which ends what it still has under way in the engine's
+/// buffers), make a new one, attach it, and load() the last committed state. Errors of those: aborted,
+/// deadline_exceeded (from the collective), failed_precondition (no group or no state; ranks that differ in layout or
+/// updates), internal (the network threw).
+///
+/// A device works behind the host: enqueue and commit return before it is done, results and vote wait for it.
 ///
 /// An *objective* is another Network over the same units, such as one phase of an actor-critic algorithm. Its UnitSpecs
 /// may say `trainable = false` of units that this phase only uses: they get no gradient from it. It must live as long
@@ -85,7 +87,11 @@ class Engine {
 
   /// Forward and backward of one micro-batch; adds d(weight * loss) summed over ranks to the gradients, or replaces
   /// them when `first`. With weight = 1 / (micro-batches of the global batch, over all ranks) the sum is the mean.
-  /// `objective`: null for the network itself.
+  /// `objective`: null for the network itself. Returns when it is enqueued; the batch's values are taken then.
+  Result<void> enqueue(const Batch& batch, double weight, bool first, const Network* objective = nullptr);
+  /// Of the open step's micro-batches in their order, once all of them are done.
+  Result<std::vector<MicroResult>> results();
+  /// enqueue, and the result of this micro-batch.
   Result<MicroResult> accumulate(const Batch& batch, double weight, bool first, const Network* objective = nullptr);
   /// Agrees on the gradient norms and on whether the step is usable. After the last micro-batch of a step. Two
   /// all-reduces of f64: the sums of squares of each group and `sums`, then `maxima` with what identifies layout and
@@ -171,17 +177,21 @@ class Engine {
     std::vector<Op> operations;
     StepState after;
   };
+  /// A micro-batch that a device may still work on.
+  struct MicroBatch;
   enum class PartKind : std::uint8_t { micro_batch, forward, vote, curvature, update, postponed, average };
   /// Which objective (null: none), which kind of call, of which units, and from what the buffers hold.
   using PartKey = std::tuple<const ObjectivePlan*, PartKind, std::vector<bool>, StepState>;
 
+  /// Waits for the micro-batches that are enqueued, and keeps their results.
+  Result<void> take_results();
   Result<void> split(Collective& collective);
   Result<void> register_memory(const StepGroups& groups);
   Result<void> check_ready(const char* what) const;
   ObjectivePlan& plan_of(const Network* objective);
-  /// Runs a part, which `build` writes where it is not known yet.
-  Result<void> run(const ObjectivePlan* plan, PartKind kind, const std::vector<bool>& units,
-                   const std::function<void(StepBuilder&)>& build, StepCall& call);
+  /// Starts a part, which `build` writes where it is not known yet.
+  Result<void> start(const ObjectivePlan* plan, PartKind kind, const std::vector<bool>& units,
+                     const std::function<void(StepBuilder&)>& build, StepCall& call);
   void update(const std::map<std::size_t, double>& rates, const StepVote& vote);
   bool has_postponed() const;
   /// Runs what a commit has left for later.
@@ -202,6 +212,9 @@ class Engine {
   /// with replicas: those that share the parameters, and those that hold the same shard
   std::unique_ptr<Collective> shard_group_, replica_group_;
   std::unique_ptr<StepExecutor> executor_;
+  /// of the open step, in order: those without results yet, behind those that have them
+  std::vector<std::unique_ptr<MicroBatch>> enqueued_;
+  std::vector<MicroResult> results_;
   /// vote and rates of the last commit, while something of it is postponed
   std::pair<StepVote, std::map<std::size_t, double>> last_commit_;
   bool has_state_ = false;

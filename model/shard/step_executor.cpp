@@ -55,7 +55,10 @@ StepExecutor::StepExecutor(EngineMemory& core, StepGroups groups, device::Device
   if (device.is_host()) transfers->enqueue([] { return kernels::set_num_threads(1), Result<void>(); });
 }
 
-StepExecutor::~StepExecutor() = default;
+StepExecutor::~StepExecutor() {
+  // the other streams wait in their own ends; what fails now is of no use to anyone
+  (void)core_.compute->synchronize();
+}
 
 device::Stream& StepExecutor::stream_of(OpStream stream) {
   if (stream == OpStream::compute) return *core_.compute;
@@ -67,15 +70,63 @@ device::Event& StepExecutor::event_of(int operation) {
   return *events_[index(operation)];
 }
 
-Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
+template <class Body>
+void StepExecutor::each_other_stream(const Body& body) {
+  for (const auto& stream : streams_)
+    if (stream) body(*stream);
+}
+
+Result<void> StepExecutor::start(std::span<const Op> operations, StepCall& call) {
+  if (is_under_way_) join_streams();
+  const auto enqueue = [&] {
+    is_under_way_ = true;
+    const auto enqueued = enqueue_all(operations, call);
+    return !device_.is_host() && enqueued && groups_.all.status() ? enqueued : finish();
+  };
   // only a micro-batch's units have many pieces of work
-  if (call.plan == nullptr || call.manual != nullptr || !shares_pieces_) return enqueue_all(operations, call);
+  if (call.plan == nullptr || call.manual != nullptr || !shares_pieces_) return enqueue();
   Result<void> done;
-  kernels::with_team(kernels::num_threads(), [&] { done = enqueue_all(operations, call); });
+  kernels::with_team(kernels::num_threads(), [&] { done = enqueue(); });
   return done;
 }
 
+Result<void> StepExecutor::run(std::span<const Op> operations, StepCall& call) {
+  TROUPE_TRY(start(operations, call));
+  return finish();
+}
+
+void StepExecutor::join_streams() {
+  std::size_t next = 0;
+  const auto join = [&](device::Stream& from, const auto& to) {
+    if (joins_.size() == next) joins_.push_back(device_.make_event());
+    device::Event& event = *joins_[next++];
+    from.record(event);
+    to(event);
+  };
+  device::Stream& compute = *core_.compute;
+  each_other_stream([&](device::Stream& other) { join(other, [&](device::Event& event) { compute.wait(event); }); });
+  join(compute, [&](device::Event& event) { each_other_stream([&](device::Stream& other) { other.wait(event); }); });
+}
+
+Result<void> StepExecutor::finish() {
+  if (!is_under_way_) return {};
+  Result<void> result;
+  const auto synchronize = [&](device::Stream& stream) {
+    auto done = stream.synchronize();
+    if (done || !result) return;
+    // before the next stream is waited for, so that it need not wait for peers
+    result = std::move(done);
+    groups_.all.abort(result.error().message());
+  };
+  synchronize(*core_.compute);
+  each_other_stream(synchronize);
+  is_under_way_ = false;
+  core_.unit_memory.settle();
+  return result ? groups_.all.status() : result;
+}
+
 void StepExecutor::run_alone(const std::function<void(device::Stream&)>& work) {
+  finish().value();  // an update, in which nothing can fail
   std::exception_ptr thrown;
   device::Stream& stream = stream_of(OpStream::compute);
   stream.enqueue([&] {
@@ -91,30 +142,25 @@ void StepExecutor::run_alone(const std::function<void(device::Stream&)>& work) {
 }
 
 Result<void> StepExecutor::enqueue_all(std::span<const Op> operations, StepCall& call) {
-  for (std::size_t i = 0; i < operations.size();) {
+  Result<void> enqueued;
+  for (std::size_t i = 0; i < operations.size() && enqueued;) {
     const auto shared = operations.subspan(i, shared_from(operations, i));
     device::Stream& stream = stream_of(shared.front().stream);
     for (const Op& op : shared) {
       for (const int wait : op.waits) wait_for(operations[index(wait)], event_of(wait), stream);
     }
-    stream.enqueue([this, shared, &call] { return perform_all(shared, call); });
+    stream.enqueue([this, shared, &call, &enqueued] {
+      auto done = perform_all(shared, call);
+      // the streams of cores do it when its turn comes
+      if (!done && !device_.is_host()) enqueued = done;
+      return done;
+    });
     for (const Op& op : shared) {
       if (op.is_awaited) stream.record(event_of(static_cast<int>(i)));
       ++i;
     }
   }
-  Result<void> result;
-  const auto synchronize = [&](device::Stream& stream) {
-    auto done = stream.synchronize();
-    if (done || !result) return;
-    // before the next stream is waited for, so that it need not wait for peers
-    result = std::move(done);
-    groups_.all.abort(result.error().message());
-  };
-  synchronize(*core_.compute);
-  for (const auto& stream : streams_)
-    if (stream) synchronize(*stream);
-  return result ? groups_.all.status() : result;
+  return enqueued;
 }
 
 std::size_t StepExecutor::shared_from(std::span<const Op> operations, std::size_t first) const {

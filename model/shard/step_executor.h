@@ -62,15 +62,29 @@ class StepExecutor {
   StepExecutor(const StepExecutor&) = delete;
   StepExecutor& operator=(const StepExecutor&) = delete;
 
-  /// Returns when all is done. After a failure the group is aborted, so that peers do not wait for this rank, and
-  /// nothing is under way any more, but for what the group itself could not end (Collective::abort).
+  /// Runs a part behind all that was started before. Of a device it is enqueued when this returns, and `call` free
+  /// again but for its tape, whose results come with finish(); on cores it is done. Errors of what a device does come
+  /// with the next finish().
+  Result<void> start(std::span<const Op> operations, StepCall& call);
+  /// Returns when all that was started is done. After a failure, here and in start(), the group is aborted, so that
+  /// peers do not wait for this rank, and nothing is under way any more, but for what the group itself could not end
+  /// (Collective::abort).
+  Result<void> finish();
+  /// Both.
   Result<void> run(std::span<const Op> operations, StepCall& call);
   /// Work on the rank's memory that is no operation of a step: what comes from the host and goes there. Behind all that
-  /// ran before, on the stream that it is given; returns when it is done. Throws what it throws.
+  /// was started before, which finishes first, on the stream that it is given; returns when it is done. Throws what it
+  /// throws.
   void run_alone(const std::function<void(device::Stream&)>& work);
 
  private:
+  /// Gives every operation to its stream. Errors, on a device: those of what was enqueued; nothing behind it is.
   Result<void> enqueue_all(std::span<const Op> operations, StepCall& call);
+  /// What the streams do from here on begins when all that they were given before is done. The host does not wait.
+  void join_streams();
+  /// Calls body(stream) for each but the computation's.
+  template <class Body>
+  void each_other_stream(const Body& body);
   device::Stream& stream_of(OpStream stream);
   /// An operation's event; there is one for each place in a part.
   device::Event& event_of(int operation);
@@ -115,6 +129,10 @@ class StepExecutor {
   /// by OpStream; null where another's is used
   std::array<std::unique_ptr<device::Stream>, kOpStreams> streams_;
   std::vector<std::unique_ptr<device::Event>> events_;
+  /// where the streams joined: of each in turn, the computation's last
+  std::vector<std::unique_ptr<device::Event>> joins_;
+  /// something has been started that finish() has not waited for
+  bool is_under_way_ = false;
 };
 
 }  // namespace troupe::model

@@ -37,13 +37,13 @@ struct MicroResult {
 /// to backward are leaves that require grad and hold the same values as in forward; where nothing runs again they are
 /// the very tensors that forward had. Their memory may hold other units' values in between, if nothing but raw writes
 /// put them there: the graph then reads what backward's caller has put back. One thread; CPU gradients run in the
-/// calling thread. Throws c10::Error when the network does, and for a unit without a program where the memory is a
-/// device's.
+/// calling thread. Programs of a device are enqueued: the batch is taken, and the host goes on. Throws c10::Error when
+/// the network does, and for a unit without a program where the memory is a device's.
 class UnitTape {
  public:
   /// `weight` scales the loss's gradient. The batch must outlive the tape. `levels`: of the units in order, the last
   /// one for all behind it too; empty: no backward follows. `memory`: of the programs, for one tape at a time,
-  /// so that the next micro-batch finds it warm; all work with it is done. Null: the tape's own.
+  /// so that the next micro-batch finds it warm. Null: the tape's own.
   UnitTape(const Network& network, const Batch& batch, double weight, std::span<const RecomputeLevel> levels,
            UnitMemory* memory = nullptr);
   UnitTape(const UnitTape&) = delete;

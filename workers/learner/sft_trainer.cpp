@@ -122,11 +122,15 @@ Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, s
     TROUPE_ASSIGN(const auto batch, take({.step = step, .micro = micro}, next, outcome));
     TROUPE_TRY(fault_point("learner.step", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step)));
     const auto begin = std::chrono::steady_clock::now();
-    TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(batch.inputs, weight, micro == 0));
+    TROUPE_TRY(session_.engine->enqueue(batch.inputs, weight, micro == 0));
     outcome.compute_seconds += seconds_since(begin);
-    for (std::size_t i = 0; i < metrics_.size(); ++i) sums[i] += weight * metric(result, metrics_[i]);
     consumed.insert(consumed.end(), batch.samples.begin(), batch.samples.end());
   }
+  const auto waits = std::chrono::steady_clock::now();
+  TROUPE_ASSIGN(const auto results, session_.engine->results());
+  outcome.compute_seconds += seconds_since(waits);
+  for (const MicroResult& result : results)
+    for (std::size_t i = 0; i < metrics_.size(); ++i) sums[i] += weight * metric(result, metrics_[i]);
   sums.push_back(session_.engine->counts().whole_steps);
   sums.push_back(session_.engine->counts().curvature);
   std::vector<double> maxima(kNumMaxima, 0.0);

@@ -95,6 +95,7 @@ DitInference::DitInference(const ModelConfig& config, std::int64_t max_blocks, s
 
 void DitInference::start() {
   (void)stream_->synchronize();
+  memory_.settle();
   memory_.begin();
 }
 

@@ -25,6 +25,7 @@ TEST_F(HostTransfersTest, AMicroBatchFindsTheAddressesOfTheLastOneLikeIt) {
     std::vector<const void*> found;
     for (int i = 0; i < uploads; ++i) found.push_back(transfers.upload(at::full({8}, i)).const_data_ptr());
     EXPECT_TRUE(stream->synchronize());
+    transfers.settle();
     return found;
   };
   const auto three = addresses(3);
@@ -32,6 +33,48 @@ TEST_F(HostTransfersTest, AMicroBatchFindsTheAddressesOfTheLastOneLikeIt) {
   EXPECT_THAT(addresses(1), ::testing::ElementsAre(three[0])) << "an evaluation brings less";
   EXPECT_EQ(addresses(3), three);
   EXPECT_THAT(device::standin::report().findings, ::testing::IsEmpty());
+}
+
+TEST_F(HostTransfersTest, MicroBatchesThatTheHostRunsAheadOfHaveTheirOwnValues) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    device::standin::reset({.seed = seed});
+    const auto device = device::make_cuda_device(0).value();
+    const auto stream = device->make_stream(device::StreamUse::compute);
+    HostTransfers transfers(*device, *stream);
+    std::vector<at::Tensor> back;
+    for (int round = 0; round < 2; ++round) {
+      back.clear();
+      for (int micro = 0; micro < 4; ++micro) {
+        transfers.begin();
+        auto host = at::full({64}, micro);
+        back.push_back(transfers.download(transfers.upload(host)));
+        host.fill_(-1);  // the host's own again
+      }
+      EXPECT_TRUE(stream->synchronize());
+      transfers.settle();
+      for (int micro = 0; micro < 4; ++micro) EXPECT_TRUE(at::all(back[micro] == micro).item<bool>());
+    }
+    EXPECT_THAT(device::standin::report().findings, ::testing::IsEmpty());
+  }
+}
+
+TEST_F(HostTransfersTest, AFailureIsForgottenOnceTheComputationHasToldOfIt) {
+  const auto device = device::make_cuda_device(0).value();
+  const auto stream = device->make_stream(device::StreamUse::compute);
+  HostTransfers transfers(*device, *stream);
+  const auto host = at::full({8}, 3.0f);
+  (void)transfers.upload(host);
+  stream->enqueue([] { return Result<void>(Error{Errc::internal, "a launch failed"}); });
+  transfers.begin();
+  (void)transfers.upload(host);
+  transfers.begin();
+  (void)transfers.upload(host);
+  EXPECT_FALSE(stream->synchronize());
+  transfers.settle();
+  transfers.begin();
+  const auto back = transfers.download(transfers.upload(host));
+  EXPECT_TRUE(stream->synchronize());
+  EXPECT_TRUE(at::all(back == 3).item<bool>());
 }
 
 }  // namespace

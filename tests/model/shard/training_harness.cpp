@@ -30,9 +30,10 @@ Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<doub
     double loss = 0;
     for (int j = 0; j < run.micro_batches; ++j) {
       const auto batch = run.batch(step * per_step + j * run.world + rank);
-      TROUPE_ASSIGN(const auto micro, engine.accumulate(batch, weight, j == 0));
-      loss += micro.loss * weight;
+      TROUPE_TRY(engine.enqueue(batch, weight, j == 0));
     }
+    TROUPE_ASSIGN(const auto results, engine.results());
+    for (const auto& micro : results) loss += micro.loss * weight;
     TROUPE_ASSIGN(const auto vote, engine.vote({loss}, {}));
     if (vote.finite)
       engine.commit(run.lr, vote);

@@ -100,6 +100,31 @@ TEST_F(DeviceEngineTest, GraphsChangeNoBit) {
   }
 }
 
+TEST_F(DeviceEngineTest, TheHostWaitsForResultsAndVotesAlone) {
+  const TrainingRun run = make_run(at::kBFloat16);
+  run_thread_ranks(1, [&](Collective& group) {
+    const RankDevice own = cuda_device(0);
+    StartedEngine engine(group, run.network, run.options, /*seed=*/1, *own.device, own.device_kernels.get());
+    const auto waits = [] { return device::standin::report().synchronising; };
+    for (std::int64_t step = 0; step < 5; ++step) {
+      const auto before = waits();
+      for (std::int64_t micro = 0; micro < 3; ++micro)
+        ASSERT_TRUE(engine.enqueue(run.batch(3 * step + micro), 1.0 / 3, micro == 0));
+      const auto enqueued = waits();
+      ASSERT_EQ(engine.results().value().size(), 3U);
+      const auto vote = engine.vote({}, {}).value();
+      const auto voted = waits();
+      engine.commit(run.lr, vote);
+      // the first steps allocate, and capture graphs
+      if (step < 3) continue;
+      EXPECT_EQ(before, enqueued);
+      EXPECT_EQ(voted, waits());
+      EXPECT_EQ(voted != enqueued, device::standin::counts());
+    }
+    EXPECT_THAT(device::standin::report().findings, IsEmpty());
+  });
+}
+
 TEST_F(DeviceEngineTest, OffloadedStatesAndRecomputeChangeNoBit) {
   TrainingRun run = make_run(at::kFloat);
   run.device = cuda_device;
