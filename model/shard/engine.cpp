@@ -154,9 +154,14 @@ Result<void> Engine::enqueue(const Batch& batch, double weight, bool first, cons
   return device_.is_host() ? take_results() : Result<void>();
 }
 
+Result<void> Engine::finish() {
+  TROUPE_TRY(executor_->finish());
+  return collective_.load()->status();
+}
+
 Result<void> Engine::take_results() {
   if (enqueued_.empty()) return {};
-  if (auto done = executor_->finish(); !done) return give_up(done.error());
+  if (auto done = finish(); !done) return give_up(done.error());
   for (const auto& micro : enqueued_) {
     StepCall& call = micro->call;
     if (call.tape) executor_->run_alone([&](device::Stream&) { call.result = call.tape->result(); });
@@ -185,7 +190,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {
   StepCall call{.plan = &plan, .batch = &batch};
   const auto build = [](StepBuilder& builder) { builder.forward_only(); };
   auto done = start(&plan, PartKind::forward, {}, build, call);
-  if (done) done = executor_->finish();
+  if (done) done = finish();
   if (!done) return give_up(done.error());
   Outputs outputs;
   executor_->run_alone([&](device::Stream&) { outputs = copied(call.tape->outputs()); });

@@ -183,6 +183,8 @@ class Engine {
   /// Which objective (null: none), which kind of call, of which units, and from what the buffers hold.
   using PartKey = std::tuple<const ObjectivePlan*, PartKind, std::vector<bool>, StepState>;
 
+  /// Waits for what talks to other ranks. An aborted group fails it, even where the streams went on.
+  Result<void> finish();
   /// Waits for the micro-batches that are enqueued, and keeps their results.
   Result<void> take_results();
   Result<void> split(Collective& collective);

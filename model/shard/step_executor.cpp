@@ -81,7 +81,7 @@ Result<void> StepExecutor::start(std::span<const Op> operations, StepCall& call)
   const auto enqueue = [&] {
     is_under_way_ = true;
     const auto enqueued = enqueue_all(operations, call);
-    return !device_.is_host() && enqueued && groups_.all.status() ? enqueued : finish();
+    return !device_.is_host() && enqueued ? enqueued : finish();
   };
   // only a micro-batch's units have many pieces of work
   if (call.plan == nullptr || call.manual != nullptr || !shares_pieces_) return enqueue();
@@ -122,7 +122,7 @@ Result<void> StepExecutor::finish() {
   each_other_stream(synchronize);
   is_under_way_ = false;
   core_.unit_memory.settle();
-  return result ? groups_.all.status() : result;
+  return result;
 }
 
 void StepExecutor::run_alone(const std::function<void(device::Stream&)>& work) {

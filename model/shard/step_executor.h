@@ -68,7 +68,7 @@ class StepExecutor {
   Result<void> start(std::span<const Op> operations, StepCall& call);
   /// Returns when all that was started is done. After a failure, here and in start(), the group is aborted, so that
   /// peers do not wait for this rank, and nothing is under way any more, but for what the group itself could not end
-  /// (Collective::abort).
+  /// (Collective::abort). That a group was aborted is no failure of the streams: Collective::status says it.
   Result<void> finish();
   /// Both.
   Result<void> run(std::span<const Op> operations, StepCall& call);

@@ -175,5 +175,23 @@ TEST_F(TwoDevicesEngineTest, RanksThatExchangeOverNcclGiveTheBitsOfOneThatAccumu
   }
 }
 
+TEST_F(TwoDevicesEngineTest, AGroupThatIsAbortedBehindAVoteFailsTheNextStepAndNotTheCommit) {
+  const TrainingRun run = make_run(at::kFloat);
+  NcclRanks ranks(2);
+  const auto work = [&](Collective& group) {
+    const RankDevice own = cuda_device(group.rank());
+    StartedEngine engine(group, run.network, run.options, /*seed=*/1, *own.device, own.device_kernels.get());
+    ASSERT_TRUE(engine.accumulate(run.batch(group.rank()), 0.5, true));
+    const auto vote = engine.vote({}, {}).value();
+    engine.abort("a peer has died");
+    engine.commit(run.lr, vote);
+    EXPECT_EQ(snapshot_of(engine, run.options).empty(), false);
+    const auto next = engine.accumulate(run.batch(group.rank()), 0.5, true);
+    ASSERT_FALSE(next);
+    EXPECT_EQ(next.error().code(), Errc::aborted) << next.error().message();
+  };
+  run_thread_ranks(2, work, ranks.join());
+}
+
 }  // namespace
 }  // namespace troupe::model
