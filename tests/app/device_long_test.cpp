@@ -6,16 +6,18 @@
 namespace troupe::app {
 namespace {
 
-TEST_F(DeviceRunTest, FiftyKillsWithinCollectivesLeaveTheSameWeights) { expect_kills_leave_the_same_weights(80, 50); }
+TEST_F(DeviceRunTest, FiftyKillsWithinCollectivesLeaveTheSameWeights) {
+  deadline_ = std::chrono::minutes(30);
+  expect_kills_leave_the_same_weights(80, 50);
+}
 
 TEST_F(DeviceRunTest, TheQuickstartOnTwoDevicesFollowsTwoLearnersOnCores) {
-  const auto losses = [&](const std::string& root, const Words& where, Environment environment) {
-    ProgramOptions with = options(std::move(environment));
-    with.deadline = std::chrono::hours(2);
-    expect_end(run_program(Words{"run", "quickstart:sft", "training.steps=50", "eval.every=0", "metrics.every=1",
-                                 "eval.open_loop.at_end=false", "job.run_root=" + root} +
-                               where,
-                           with),
+  deadline_ = std::chrono::hours(2);
+  const auto losses = [&](const std::string& root, const Words& where, const Environment& environment) {
+    expect_end(troupe(Words{"run", "quickstart:sft", "training.steps=50", "eval.every=0", "metrics.every=1",
+                            "eval.open_loop.at_end=false", "job.run_root=" + root} +
+                          where,
+                      environment),
                0, {"RUN COMPLETE"});
     return curve("train/loss", root);
   };

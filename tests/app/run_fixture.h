@@ -69,7 +69,7 @@ class RunTest : public ::testing::Test {
 
   ProgramOptions options(std::map<std::string, std::string> env = {}) const {
     env["XDG_RUNTIME_DIR"] = dir_ / "runtime";
-    return {.cwd = dir_.path(), .env = std::move(env)};
+    return {.cwd = dir_.path(), .env = std::move(env), .deadline = deadline_};
   }
   ProgramEnd troupe(const std::vector<std::string>& words, std::map<std::string, std::string> env = {}) const {
     return run_program(words, options(std::move(env)));
@@ -117,6 +117,8 @@ class RunTest : public ::testing::Test {
 
   ScratchFolder dir_;
   int exports_ = 0;
+  /// of each program, from its start
+  std::chrono::seconds deadline_ = ProgramOptions().deadline;
 };
 
 }  // namespace troupe::app
