@@ -46,8 +46,9 @@ class Trace {
 class ProfileRunTest : public RunTest {};
 
 TEST_F(ProfileRunTest, ATraceHasTheWorkOfEveryProcessOnOneClock) {
+  // a snapshot waits until the one before is written: that of step 2 is before step 4 ends, however slow the writer is
   const ProgramEnd end =
-      run_small({"training.steps=6", "checkpoint.interval=3", "cluster.isolation.learner=process",
+      run_small({"training.steps=6", "checkpoint.interval=1", "cluster.isolation.learner=process",
                  "cluster.isolation.decoder=process", "cluster.isolation.checkpointer=process", "--profile", "2:4"});
   expect_end(end, 0, {"profile of steps 2 to 4: ", "the longest waits:", "RUN COMPLETE"});
   EXPECT_THAT(end.out, ::testing::ContainsRegex(" s +(learner|decoder|checkpointer)/[0-9]#[0-9] .* at [0-9.]+ s  "));
