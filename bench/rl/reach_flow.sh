@@ -41,7 +41,7 @@ case $from in
   pixels) improve=rl_arm7_reach_pixels_grpo ;;
   pixels_ppo) improve=rl_arm7_reach_pixels_ppo least=0 gain=0.3 sft=(algorithm.name=ppo ${sft[@]+"${sft[@]}"}) ;;
   dreamzero)
-    # 200, as the recipe says: clones of 400 succeeded in 72 and 89 %, and so left too little to learn
+    # 200, as the recipe says: of 400, the second seed's clone succeeded in 89 %, which left too little to learn
     clone=sft_arm7_reach_tiny improve=rl_dreamzero_tiny_arm7 cameras=(--cameras front) demonstrations=200 data=data/arm7-reach-front least=0 gain=0.1 rows=112
     start=sft/latest/checkpoints/best end=rl/latest/checkpoints/best play=(--env arm7/reach-v1 --sampler euler --steps 4) beside=rl_arm7_reach_sft
     sft=(checkpoint.keep_best=eval/loss checkpoint.interval=500 eval.every=500 eval.max_samples=32 'data.eval_episodes=[0,1,2,3,4,5,6,7]'

@@ -185,7 +185,7 @@ TEST_F(TwoDevicesEngineTest, AGroupThatIsAbortedBehindAVoteFailsTheNextStepAndNo
     const auto vote = engine.vote({}, {}).value();
     engine.abort("a peer has died");
     engine.commit(run.lr, vote);
-    EXPECT_EQ(snapshot_of(engine, run.options).empty(), false);
+    EXPECT_FALSE(snapshot_of(engine, run.options).empty());
     const auto next = engine.accumulate(run.batch(group.rank()), 0.5, true);
     ASSERT_FALSE(next);
     EXPECT_EQ(next.error().code(), Errc::aborted) << next.error().message();
