@@ -100,8 +100,10 @@ void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::t
       const Span span("policy call");
       return policy_.act(*weights, calls);
     }();
-    stats_.policy_seconds += seconds_since(begin);
+    const auto took = Clock::now() - begin;
+    stats_.policy_seconds += Seconds(took).count();
     ++stats_.policy_calls;
+    now += took;  // a simulator's time counts from when it is asked
     for (const auto& call : calls) {
       Block& block = blocks_.at(call.block);
       if (acted) {

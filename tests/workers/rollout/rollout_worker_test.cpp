@@ -18,6 +18,10 @@ namespace {
 using namespace std::chrono_literals;
 
 struct RolloutWorkerTest : ::testing::Test {
+  explicit RolloutWorkerTest(
+      JobConfig of_job = one_block_job(),
+      std::shared_ptr<const PolicyNet> of_net = std::make_shared<ScriptedNet>(ScriptedNet::Options{}))
+      : job(std::move(of_job)), net(std::move(of_net)) {}
   static JobConfig one_block_job() {
     JobConfig job;
     job.env.id = "CartPole-v1";
@@ -66,7 +70,22 @@ struct RolloutWorkerTest : ::testing::Test {
     return names;
   }
 
+  /// Answers what its simulator was asked, at `at`.
+  void answer(RolloutWorker::Clock::time_point at) {
+    const auto credit = simulators["env/0#0"]->next_credit(0ms);
+    ASSERT_TRUE(credit);
+    const auto slot = simulators["env/0#0"]->slot(*credit);
+    std::fill(slot.begin(), slot.end(), std::byte{0});
+    const auto bytes = static_cast<std::size_t>(make_block_layout(spec, 2, 1).bytes);
+    const Item item = make_item(*credit, slot, bytes);
+    ASSERT_TRUE(simulators["env/0#0"]->send(item));
+    worker.answered(item, at);
+    worker.run(at);
+  }
+
   static constexpr auto kPatience = 20s;
+  const JobConfig job;
+  const std::shared_ptr<const PolicyNet> net;
   std::unique_ptr<ChannelConsumer> consumer =
       open_consumer(nullptr, {.name = "rollout/0", .slots = 2, .slot_bytes = 4096, .transport = Transport::inproc}, {})
           .value();
@@ -75,9 +94,8 @@ struct RolloutWorkerTest : ::testing::Test {
   std::uint64_t newest_fence = 0;
   PublishedWeightsPtr weights;
   const EnvSpec spec = (*make_env_factory("CartPole-v1"))->spec();
-  const std::shared_ptr<const PolicyNet> net = std::make_shared<ScriptedNet>(ScriptedNet::Options{});
   ChannelSimulators dialling{*consumer};
-  RolloutWorker worker{one_block_job(), spec, net, dialling, {}, effects()};
+  RolloutWorker worker{job, spec, net, dialling, {}, effects()};
   std::vector<std::byte> memory = std::vector<std::byte>(static_cast<std::size_t>(worker.layout().bytes));
   const RolloutWorker::Clock::time_point now = RolloutWorker::Clock::now();
 };
@@ -119,25 +137,13 @@ TEST_F(RolloutWorkerTest, AFeedIsToldAtMostOnceASecondThatAnItemGoesOn) {
   join("env/0#0");
   worker.ordered(order(1), now);
   auto at = now;
-  const auto answer = [&](std::chrono::milliseconds after) {
-    at += after;
-    const auto credit = simulators["env/0#0"]->next_credit(0ms);
-    ASSERT_TRUE(credit);
-    const auto slot = simulators["env/0#0"]->slot(*credit);
-    std::fill(slot.begin(), slot.end(), std::byte{0});
-    const auto bytes = static_cast<std::size_t>(make_block_layout(spec, 2, 1).bytes);
-    const Item item = make_item(*credit, slot, bytes);
-    ASSERT_TRUE(simulators["env/0#0"]->send(item));
-    worker.answered(item, at);
-    worker.run(at);
-  };
-  answer(0ms);
+  answer(at);
   EXPECT_EQ(told, 0) << "a reset is no policy step";
-  answer(30s);
+  answer(at += 30s);
   EXPECT_EQ(told, 1);
-  answer(500ms);
+  answer(at += 500ms);
   EXPECT_EQ(told, 1);
-  for (int step = 3; step <= 8; ++step) answer(30s);
+  for (int step = 3; step <= 8; ++step) answer(at += 30s);
   EXPECT_EQ(told, 7);
   EXPECT_EQ(delivered, 1);
   EXPECT_EQ(worker.stats().item_steps, 8);
@@ -160,6 +166,28 @@ TEST_F(RolloutWorkerTest, ASimulatorThatSaysThatARequestGoesOnIsStuckWhenItNoLon
   worker.run(now + 178s);
   EXPECT_EQ(stuck, 1);
   EXPECT_EQ(told, 1);
+}
+
+struct SlowPolicyTest : RolloutWorkerTest {
+  static constexpr auto kCall = 60ms;
+  static JobConfig hasty() {
+    JobConfig job = one_block_job();
+    job.env.step_timeout = Seconds(0.05);
+    return job;
+  }
+  SlowPolicyTest() : RolloutWorkerTest(hasty(), std::make_shared<ScriptedNet>(ScriptedNet::Options{.takes = kCall})) {}
+};
+
+TEST_F(SlowPolicyTest, ASimulatorIsNotStuckForTheTimeThatThePolicyTook) {
+  publish();
+  join("env/0#0");
+  worker.ordered(order(1), now);
+  answer(now);  // the call of the policy takes longer than env.step_timeout_s allows a step
+  const auto asked_at = now + kCall;
+  worker.run(asked_at + 1ms);
+  EXPECT_EQ(stuck, 0);
+  worker.run(asked_at + 10 * kCall);
+  EXPECT_EQ(stuck, 1);
 }
 
 TEST_F(RolloutWorkerTest, WhatAnOlderGroupOrderedGoesBackOnceANewOneHasPublished) {

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ class ScriptedNet final : public PolicyNet {
     bool has_value = true;
     bool has_extra = false;
     bool has_memory = false;
-    std::int64_t pad = 3;  ///< further weights, so that the unit has several elements
+    std::int64_t pad = 3;              ///< further weights, so that the unit has several elements
+    std::chrono::nanoseconds takes{};  ///< an act() computes for as long
   };
   explicit ScriptedNet(Options options) : options_(options) {
     units_ = {{.name = "actor",
@@ -46,6 +48,9 @@ class ScriptedNet final : public PolicyNet {
   std::int64_t value_width() const override { return options_.has_value ? 1 : 0; }
 
   ActResult act(const UnitViews& views, const ActRequest& request) const override {
+    const auto end = std::chrono::steady_clock::now() + options_.takes;
+    while (std::chrono::steady_clock::now() < end) {
+    }
     *threads_ = at::get_num_threads();
     const float w = weight(views);
     const auto n = static_cast<std::int64_t>(request.keys.size());
