@@ -17,13 +17,25 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// body(sample, head) for each, one thread each.
+/// Heads of one sample that go through the library in one call.
+struct Heads {
+  std::int64_t begin = 0, count = 0;
+  at::Tensor of(const at::Tensor& x_BTHD) const { return x_BTHD.narrow(2, begin, count); }
+};
+
+/// body(sample, heads) for every head of each sample, one thread each. A call of the library costs some microseconds,
+/// so small heads are together as far as the threads have work; how many are changes no bit.
 template <class F>
 void each_head(const at::Tensor& x_BTHD, const F& body) {
-  const std::int64_t heads = x_BTHD.size(2);
-  each_part(x_BTHD.size(0) * heads, num_threads(), [&](std::int64_t part) {
+  constexpr std::int64_t kSmall = std::int64_t{1} << 18;  // elements of a call, beside which its start is nothing
+  const std::int64_t samples = x_BTHD.size(0), heads = x_BTHD.size(2);
+  if (x_BTHD.numel() == 0) return;
+  const std::int64_t parts = num_threads() == 1 ? 1 : 2 * num_threads();  // two each, for those that take longer
+  const auto groups = std::min(heads, std::max((parts + samples - 1) / samples, x_BTHD.numel() / samples / kSmall));
+  each_part(samples * groups, num_threads(), [&](std::int64_t part) {
     const at::NoGradGuard no_grad;
-    body(part / heads, part % heads);
+    const auto group = part % groups, begin = group * heads / groups;
+    body(part / groups, Heads{begin, (group + 1) * heads / groups - begin});
   });
 }
 
@@ -71,18 +83,18 @@ std::vector<SeenRows> seen_rows(const at::Tensor& q, const at::Tensor& k, const 
   return seen;
 }
 
-/// One head of one sample [1, T, H, D] as the library wants it, [1, 1, T, D], in the dtype of its products.
-at::Tensor head_of(const at::Tensor& x_1THD, std::int64_t head) {
-  return x_1THD.narrow(2, head, 1).transpose(1, 2).to(product_dtype(x_1THD.scalar_type()));
+/// Heads of one sample [1, T, H, D] as the library wants them, [1, heads, T, D], in the dtype of its products.
+at::Tensor heads_of(const at::Tensor& x_1THD, const Heads& heads) {
+  return heads.of(x_1THD).transpose(1, 2).to(product_dtype(x_1THD.scalar_type()));
 }
 
-at::Tensor head_of(const at::Tensor& x_BTHD, std::int64_t sample, std::int64_t head) {
-  return head_of(x_BTHD.narrow(0, sample, 1), head);
+at::Tensor heads_of(const at::Tensor& x_BTHD, std::int64_t sample, const Heads& heads) {
+  return heads_of(x_BTHD.narrow(0, sample, 1), heads);
 }
 
-/// Writes or adds one head's result to one sample's.
-void put_head(const at::Tensor& to_1THD, std::int64_t head, const at::Tensor& value, bool accumulate) {
-  const auto place = to_1THD.narrow(2, head, 1).transpose(1, 2);
+/// Writes or adds some heads' results to one sample's.
+void put_heads(const at::Tensor& to_1THD, const Heads& heads, const at::Tensor& value, bool accumulate) {
+  const auto place = heads.of(to_1THD).transpose(1, 2);
   if (accumulate)
     place.add_(value);
   else
@@ -127,13 +139,13 @@ void attention_out(const at::Tensor& out_BTHD, const at::Tensor& lse_BHT, const 
               "attention: q ", q_BTHD.sizes(), " ", q_BTHD.scalar_type(), ", k ", k_BSHD.sizes(), " ",
               k_BSHD.scalar_type(), ", v ", v_BSHD.sizes(), " ", v_BSHD.scalar_type());
   const auto seen = seen_rows(q_BTHD, k_BSHD, key_rows_B3);
-  each_head(q_BTHD, [&](std::int64_t sample, std::int64_t head) {
+  each_head(q_BTHD, [&](std::int64_t sample, const Heads& heads) {
     const auto& rows = seen[static_cast<std::size_t>(sample)];
     const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-        head_of(q_BTHD, sample, head), head_of(rows.of(k_BSHD), head), head_of(rows.of(v_BSHD), head),
+        heads_of(q_BTHD, sample, heads), heads_of(rows.of(k_BSHD), heads), heads_of(rows.of(v_BSHD), heads),
         /*dropout_p=*/0.0, /*is_causal=*/false, rows.bias);
-    put_head(out_BTHD.narrow(0, sample, 1), head, out, false);
-    lse_BHT.select(0, sample).select(0, head).copy_(lse.view(-1));
+    put_heads(out_BTHD.narrow(0, sample, 1), heads, out, false);
+    lse_BHT.narrow(0, sample, 1).narrow(1, heads.begin, heads.count).copy_(lse);
   });
 }
 
@@ -144,7 +156,7 @@ void attention_gradients_out(const at::Tensor& dq_BTHD, const at::Tensor& dk_BSH
   const auto seen = seen_rows(q_BTHD, k_BSHD, key_rows_B3);
   // rows that no sample sees
   if (key_rows_B3.defined() && !accumulate) dk_BSHD.zero_(), dv_BSHD.zero_();
-  each_head(q_BTHD, [&](std::int64_t first, std::int64_t head) {
+  each_head(q_BTHD, [&](std::int64_t first, const Heads& heads) {
     const auto& rows = seen[static_cast<std::size_t>(first)];
     const auto sees_them = [&](const SeenRows& other) { return other.same_rows(rows); };
     // samples with the same rows add to them in turn, on the thread of the first
@@ -152,12 +164,13 @@ void attention_gradients_out(const at::Tensor& dq_BTHD, const at::Tensor& dk_BSH
     for (auto sample = first; sample < q_BTHD.size(0); ++sample) {
       if (!sees_them(seen[static_cast<std::size_t>(sample)])) continue;
       const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          head_of(dout_BTHD, sample, head), head_of(q_BTHD, sample, head), head_of(rows.of(k_BSHD), head),
-          head_of(rows.of(v_BSHD), head), head_of(out_BTHD, sample, head),
-          lse_BHT.narrow(0, sample, 1).narrow(1, head, 1), /*dropout_p=*/0.0, /*is_causal=*/false, rows.bias);
-      put_head(dq_BTHD.narrow(0, sample, 1), head, dq, false);
-      put_head(rows.of(dk_BSHD), head, dk, accumulate || sample != first);
-      put_head(rows.of(dv_BSHD), head, dv, accumulate || sample != first);
+          heads_of(dout_BTHD, sample, heads), heads_of(q_BTHD, sample, heads), heads_of(rows.of(k_BSHD), heads),
+          heads_of(rows.of(v_BSHD), heads), heads_of(out_BTHD, sample, heads),
+          lse_BHT.narrow(0, sample, 1).narrow(1, heads.begin, heads.count), /*dropout_p=*/0.0, /*is_causal=*/false,
+          rows.bias);
+      put_heads(dq_BTHD.narrow(0, sample, 1), heads, dq, false);
+      put_heads(rows.of(dk_BSHD), heads, dk, accumulate || sample != first);
+      put_heads(rows.of(dv_BSHD), heads, dv, accumulate || sample != first);
     }
   });
 }
