@@ -27,10 +27,15 @@ struct FlowPolicyConfig {
   bool joint = false;
   /// Read by model/policy.
   std::string logprob_reduce = "mean";
+  /// Steps, 0 to 999. Read by model/policy.
+  std::int64_t ignore_first = 0;
   /// Read by model/policy.
   bool ignore_last = false;
   /// Read by model/policy.
   bool safe_logprob = false;
+
+  /// Steps that may be the one that draws: [ignore_first, ignore_first + drawing_steps()).
+  std::int64_t drawing_steps() const { return denoise_steps - ignore_first - (ignore_last ? 1 : 0); }
 
   template <class V>
   static void describe(V& v) {
@@ -46,6 +51,9 @@ struct FlowPolicyConfig {
     v.field("joint", &FlowPolicyConfig::joint, "all steps draw; else one per environment, the others are ODE steps");
     v.choice("logprob_reduce", &FlowPolicyConfig::logprob_reduce, "joint: how the steps' log-probabilities become one",
              {"mean", "sum", "per_step"});
+    v.field("ignore_first", &FlowPolicyConfig::ignore_first,
+            "the first steps, which never draw: what they add to noise, the steps behind them take away again", "steps",
+            0, 999);
     v.field("ignore_last", &FlowPolicyConfig::ignore_last, "the last step never draws; Flow-CPS needs it");
     v.field("safe_logprob", &FlowPolicyConfig::safe_logprob, "the squared distance in place of the log-density");
   }

@@ -269,8 +269,11 @@ void validate_flow(const JobConfig& job, Rules& rules) {
                 "is ode, which draws nothing and has no log-probability: sde, cps or noise", {"algorithm.name"});
   rules.require(flow.logprob_reduce == "mean" || flow.joint, "policy.flow.logprob_reduce",
                 "says how several steps are reduced; joint is false", {"policy.flow.joint"});
-  rules.require(flow.denoise_steps > 1 || !flow.ignore_last, "policy.flow.denoise_steps",
-                "is 1, and ignore_last leaves no step that draws", {"policy.flow.ignore_last"});
+  rules.require(flow.drawing_steps() > 0, "policy.flow.denoise_steps",
+                fmt::format("is {}, and ignore_first and ignore_last leave no step that draws", flow.denoise_steps),
+                {"policy.flow.ignore_first", "policy.flow.ignore_last"});
+  rules.require(flow.ignore_first == 0 || !flow.joint, "policy.flow.ignore_first",
+                "is for one step that draws; with joint all steps draw: 0", {"policy.flow.joint"});
 }
 
 void validate_policy(const JobConfig& job, Rules& rules) {

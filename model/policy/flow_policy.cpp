@@ -20,9 +20,8 @@ void fill_normal(CounterRng& rng, float* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = rng.normal();
 }
 
-/// `choices`: steps that may be the one that draws; 0: none is.
-ChainDraws draw_chains(const ActRequest& request, std::int64_t width, std::int64_t steps, std::int64_t choices,
-                       bool joint) {
+ChainDraws draw_chains(const ActRequest& request, std::int64_t width, const FlowPolicyConfig& flow, bool joint) {
+  const std::int64_t steps = flow.denoise_steps, choices = request.deterministic ? 0 : flow.drawing_steps();
   const auto rows = static_cast<std::int64_t>(request.keys.size());
   // with one drawing step all steps may share a row's noise: the others do not look at it
   const std::int64_t noises = joint ? steps : 1;
@@ -32,7 +31,7 @@ ChainDraws draw_chains(const ActRequest& request, std::int64_t width, std::int64
     CounterRng rng(request.seed, rng_stream::policy_action, request.keys[static_cast<std::size_t>(row)]);
     fill_normal(rng, draws.initial.data_ptr<float>() + row * width, width);
     if (choices == 0) continue;
-    draws.index.data_ptr<std::int64_t>()[row] = rng.below(static_cast<std::uint32_t>(choices));
+    draws.index.data_ptr<std::int64_t>()[row] = flow.ignore_first + rng.below(static_cast<std::uint32_t>(choices));
     fill_normal(rng, noise.data_ptr<float>() + row * noises * width, noises * width);
   }
   if (choices > 0) draws.noise = noise.transpose(0, 1).expand({steps, rows, width});
@@ -55,14 +54,12 @@ FlowPolicyNet::FlowPolicyNet(std::shared_ptr<const FlowModel> model, const Algor
 
 ActResult FlowPolicyNet::act(const UnitViews& views, const ActRequest& request) const {
   const at::NoGradGuard no_grad;
-  const auto& config = model_->config();
   auto sampling = model_->sampling(request.noise_level);
   if (request.deterministic) {
     sampling.method = FlowMethod::ode;
     sampling.joint = false;
   }
-  const std::int64_t choices = request.deterministic ? 0 : config.denoise_steps - (config.ignore_last ? 1 : 0);
-  const auto draws = draw_chains(request, model_->width(), config.denoise_steps, choices, sampling.joint);
+  const auto draws = draw_chains(request, model_->width(), model_->config(), sampling.joint);
   const auto& actor = views.at("actor");
   const auto chain =
       sample_flow_chain(model_->network(actor, request.observation), draws.initial, draws.noise, draws.index, sampling);

@@ -40,8 +40,11 @@ Result<void> check_flow(const FlowPolicyConfig& flow) {
   if (flow.logprob_reduce == "per_step")
     return bad("policy.flow.logprob_reduce is per_step; with policy.kind dreamzero one step of a call draws: mean");
   if (flow.safe_logprob) return bad("policy.flow.safe_logprob is on, which policy.kind dreamzero does not have");
-  if (flow.ignore_last && flow.denoise_steps < 2)
-    return bad("policy.flow.ignore_last leaves no step that draws of policy.flow.denoise_steps 1");
+  if (flow.drawing_steps() < 1) {
+    return bad(fmt::format(
+        "policy.flow.ignore_first {} and ignore_last {} leave no step that draws of policy.flow.denoise_steps {}",
+        flow.ignore_first, flow.ignore_last, flow.denoise_steps));
+  }
   return {};
 }
 
@@ -192,14 +195,14 @@ DreamZeroNet::Draws DreamZeroNet::draw(const ActRequest& request) const {
   };
   Draws draws{like(dreamzero_extra::kVideo), like(dreamzero_extra::kActions), like(dreamzero_extra::kActions),
               std::vector<std::int64_t>(rows, -1)};
-  const auto choices = static_cast<std::uint32_t>(flow_.denoise_steps - (flow_.ignore_last ? 1 : 0));
+  const auto choices = static_cast<std::uint32_t>(flow_.drawing_steps());
   for (std::size_t i = 0; i < rows; ++i) {
     const auto row = static_cast<std::int64_t>(i);
     CounterRng rng(request.seed, rng_stream::policy_action, request.keys[i]);
     fill_normal(rng, draws.video, row);
     fill_normal(rng, draws.actions, row);
     if (request.deterministic) continue;
-    draws.step[i] = rng.below(choices);
+    draws.step[i] = flow_.ignore_first + rng.below(choices);
     fill_normal(rng, draws.noise, row);
   }
   return draws;

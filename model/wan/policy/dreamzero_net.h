@@ -45,7 +45,7 @@ class DreamZeroNet final : public PolicyNet {
   /// Errors: invalid_argument for what this policy does not do, naming the key: algorithms with a critic or that are
   /// off-policy (algorithm.name), a chunk of another length than the block's (env.chunk, data.window.action_horizon),
   /// discrete actions and more numbers than the model has (model.dit.action_dim), another sampler than sde
-  /// (policy.flow.sampler) or joint, logprob_reduce per_step, safe_logprob, ignore_last with one step, a memory of
+  /// (policy.flow.sampler) or joint, logprob_reduce per_step, safe_logprob, no step that draws, a memory of
   /// another kind (policy.memory), a distribution (policy.distribution); and what WanInference::check and
   /// check_policy_sizes refuse.
   static Result<std::shared_ptr<const PolicyNet>> make(const ModelConfig& model, const WindowConfig& window,

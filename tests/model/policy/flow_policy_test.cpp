@@ -98,13 +98,17 @@ TEST(FlowPolicyTest, ActionsAreInsideTheBoundsAndChainsAreKept) {
                        "the action is the end of its chain");
 }
 
-TEST(FlowPolicyTest, EveryStepIsDrawnAndTheLastIsNotWhereItIsIgnored) {
+TEST(FlowPolicyTest, EveryStepDrawsButThoseThatAreIgnored) {
   auto c = flow_case();
   auto index = act(c, false, 400).result.extra.at("denoise_inds");
   EXPECT_EQ(index.min().item<std::int64_t>(), 0);
   EXPECT_EQ(index.max().item<std::int64_t>(), 3);
   c.policy.flow.ignore_last = true;
   index = act(c, false, 400).result.extra.at("denoise_inds");
+  EXPECT_EQ(index.max().item<std::int64_t>(), 2);
+  c.policy.flow.ignore_first = 1;
+  index = act(c, false, 400).result.extra.at("denoise_inds");
+  EXPECT_EQ(index.min().item<std::int64_t>(), 1);
   EXPECT_EQ(index.max().item<std::int64_t>(), 2);
 }
 

@@ -70,10 +70,12 @@ TEST(DreamZeroNetTest, ADeterministicRowHasLogProbabilityZeroAtAnyNoiseLevel) {
   EXPECT_EQ(acted.net->logp(acted.views, acted.rows).abs().max().item<double>(), 0.0);
 }
 
-TEST(DreamZeroNetTest, TheLastStepDoesNotDrawWhereItIsIgnored) {
+TEST(DreamZeroNetTest, StepsThatAreIgnoredDoNotDraw) {
   auto c = testing::dreamzero_case();
   c.policy.flow.ignore_last = true;
   EXPECT_EQ(steps_of(testing::act_dreamzero(c, kRows)), (std::set<std::int64_t>{0, 1, 2}));
+  c.policy.flow.ignore_first = 2;
+  EXPECT_EQ(steps_of(testing::act_dreamzero(c, kRows)), (std::set<std::int64_t>{2}));
 }
 
 TEST(DreamZeroNetTest, ARowDependsOnItsObservationAndKeyAlone) {
@@ -135,6 +137,7 @@ TEST(DreamZeroNetTest, WhatItDoesNotDoIsRefusedByName) {
     c.policy.flow.ignore_last = true;
     c.policy.flow.denoise_steps = 1;
   });
+  expect_refused("policy.flow.ignore_first", [](auto& c) { c.policy.flow.ignore_first = 4; });
   expect_refused("policy.memory", [](auto& c) { c.policy.memory = PolicyMemory::gru; });
   expect_refused("policy.distribution", [](auto& c) { c.policy.distribution = "gaussian"; });
   expect_refused("model.target_height", [](auto& c) { c.model.target_height = 72; });
