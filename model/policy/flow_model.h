@@ -32,8 +32,8 @@ namespace troupe::model {
 class FlowModel final : public OnPolicyModel {
  public:
   /// Errors: invalid_argument for discrete actions, bounds that are missing or not finite, Flow-Noise that is not
-  /// joint, Flow-CPS whose last step may be the one that draws, no step that draws, per_step without joint, ignore_first with joint;
-  /// names the key. Else as ObservationFeatures::make.
+  /// joint, Flow-CPS whose last step may be the one that draws, no step that draws, per_step without joint,
+  /// ignore_first with joint; names the key. Else as ObservationFeatures::make.
   static Result<std::shared_ptr<const FlowModel>> make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                        const PolicyShape& shape);
 
