@@ -299,10 +299,9 @@ void validate_policy(const JobConfig& job, Rules& rules) {
 
 /// What a policy's weights begin with, and their numbers.
 void validate_weights(const JobConfig& job, Rules& rules) {
-  const bool freezes_most = learns_dreamzero(job) && job.model.train_architecture == "lora";
-  rules.require(job.precision.param == "fp32" || freezes_most, "precision.param",
-                "is bf16; log-probabilities, advantages and small networks want fp32 (bf16 is for adapters on a frozen "
-                "DreamZero: policy.kind dreamzero with model.train_architecture lora)");
+  rules.require(job.precision.param == "fp32" || learns_dreamzero(job), "precision.param",
+                "is bf16; log-probabilities, advantages and small networks want fp32 (bf16 is for policy.kind "
+                "dreamzero)");
   rules.require(!job.offload.states, "offload.states",
                 "is true; states of a policy for an environment stay in memory: false");
   rules.require(!job.offload.activations, "offload.activations",

@@ -80,7 +80,8 @@ struct ExtraField {
 };
 
 /// A policy and what is trained with it (critics, targets, temperature), as functions over parameters that somebody
-/// else keeps: a rollout worker the published ones, the learner its shards. Stateless and thread-safe. f32.
+/// else keeps: a rollout worker the published ones, the learner its shards. Stateless and thread-safe. f32, but for
+/// parameters of another acting_dtype().
 class PolicyNet {
  public:
   virtual ~PolicyNet() = default;
@@ -90,6 +91,8 @@ class PolicyNet {
   /// Names of the units (state_units of units()) that act() and value() read: what is published to rollout workers.
   /// A policy that holds frozen parameters itself leaves their units out.
   virtual const std::vector<std::string>& acting_units() const = 0;
+  /// What they are published in, and given to act() and logp() in.
+  virtual at::ScalarType acting_dtype() const { return at::kFloat; }
   /// Empty for policies whose log-probability follows from observation and action.
   virtual const std::vector<ExtraField>& extras() const = 0;
   /// Empty for policies that see the present observation alone.
@@ -102,7 +105,7 @@ class PolicyNet {
   /// V. 0 without a critic that rollout workers ask.
   virtual std::int64_t value_width() const = 0;
 
-  /// Draws actions for N observations. Records no gradient. `views` has the acting units' parameters, whole and f32.
+  /// Draws actions for N observations. Records no gradient. `views` has the acting units' parameters, whole.
   /// Errors: throws c10::Error on a missing tensor or a shape that does not fit.
   virtual ActResult act(const UnitViews& views, const ActRequest& request) const = 0;
   /// Whether act_on_rows() may be called: the policy sees the state alone, remembers nothing and adds no extras.

@@ -247,10 +247,12 @@ TEST(ValidateRlJobTest, FineTuningReadsNoReward) {
 
 TEST(ValidateRlJobTest, AJobWithoutSimulatorsNeedsNoEnvironment) { EXPECT_EQ(job_of(load(kTiny, {})).env.id, ""); }
 
-TEST(ValidateRlJobTest, AdaptersOfDreamzeroMayBeOnABaseInBf16) {
-  const std::vector<std::string> overrides = {"model.init.path=nowhere", "model.train_architecture=lora",
-                                              "precision.param=bf16"};
-  EXPECT_EQ(job_of(load_job("recipes/rl_dreamzero_tiny_arm7.yaml", overrides)).precision.param, "bf16");
+TEST(ValidateRlJobTest, DreamzeroActsInBf16AdaptedOrWhole) {
+  for (const std::string train : {"lora", "full"}) {
+    const std::vector<std::string> overrides = {"model.init.path=nowhere", "model.train_architecture=" + train,
+                                                "precision.param=bf16"};
+    EXPECT_EQ(job_of(load_job("recipes/rl_dreamzero_tiny_arm7.yaml", overrides)).precision.param, "bf16");
+  }
 }
 
 class ValidateDreamzeroTest : public ::testing::TestWithParam<Broken> {};
@@ -265,10 +267,6 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"GoesOnFromACheckpoint",
                {"model.init.mode=random", "model.init.path=null"},
                "model.init.mode: is random; policy.kind dreamzero goes on from a fine-tuned model: checkpoint"},
-        Broken{"TrainsAllWeightsInFp32",
-               {"precision.param=bf16"},
-               "precision.param: is bf16; log-probabilities, advantages and small networks want fp32 (bf16 is for "
-               "adapters on a frozen DreamZero"},
         Broken{"HasNoCritic",
                {"algorithm.name=ppo"},
                "algorithm.name: is ppo, which trains a critic; policy.kind dreamzero has none: grpo"},

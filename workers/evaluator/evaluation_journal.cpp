@@ -193,14 +193,15 @@ Result<PublishedWeightsPtr> EvaluationJournal::read_weights(std::uint64_t fence,
   }
   if (!fits) return damaged;
   std::string_view rest = std::string_view(text).substr(line + 1);
+  const std::size_t width = c10::elementSize(stream_.dtype());
   auto weights = std::make_shared<PublishedWeights>();
   weights->fence = fence;
   weights->version = version;
   for (std::size_t u = 0; u < layouts.size(); ++u) {
     const std::int64_t elements = sizes[u];
-    if (elements < layouts[u].numel || static_cast<std::size_t>(elements) > rest.size() / sizeof(float)) return damaged;
-    const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
-    at::Tensor flat = at::empty({elements}, at::kFloat);
+    if (elements < layouts[u].numel || static_cast<std::size_t>(elements) > rest.size() / width) return damaged;
+    const auto bytes = static_cast<std::size_t>(elements) * width;
+    at::Tensor flat = at::empty({elements}, stream_.dtype());
     std::memcpy(flat.data_ptr(), rest.data(), bytes);
     rest.remove_prefix(bytes);
     weights->views[stream_.names()[u]] = views_of(layouts[u], flat, /*leaves=*/false);

@@ -50,12 +50,13 @@ Result<std::vector<UnitSpec>> trained_chain(const ModelConfig& config) {
   }
 }
 
-/// Of one version of the weights that act, f32.
+/// Of one version of the weights that act.
 std::int64_t published_bytes(const PolicyNet& policy) {
   const std::vector<std::string>& acting = policy.acting_units();
+  const auto width = static_cast<std::int64_t>(c10::elementSize(policy.acting_dtype()));
   std::int64_t bytes = 0;
   for (const UnitSpec& unit : state_units(policy.units())) {
-    if (std::find(acting.begin(), acting.end(), unit.name) != acting.end()) bytes += 4 * count_parameters(unit);
+    if (std::find(acting.begin(), acting.end(), unit.name) != acting.end()) bytes += width * count_parameters(unit);
   }
   return bytes;
 }

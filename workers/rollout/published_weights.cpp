@@ -1,5 +1,6 @@
 #include "workers/rollout/published_weights.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 namespace troupe::workers {
 
-WeightStream::WeightStream(const PolicyNet& net) : names_(net.acting_units()) {
+WeightStream::WeightStream(const PolicyNet& net) : names_(net.acting_units()), dtype_(net.acting_dtype()) {
   const auto units = state_units(net.units());
   for (const std::string& name : names_) {
     const auto unit = std::find_if(units.begin(), units.end(), [&](const UnitSpec& spec) { return spec.name == name; });
@@ -18,9 +19,21 @@ WeightStream::WeightStream(const PolicyNet& net) : names_(net.acting_units()) {
   }
 }
 
+std::uint64_t WeightStream::hash() const { return hash_of(layouts_) ^ (dtype_ == at::kFloat ? 0 : 1); }
+
+void WeightStream::append(std::span<const float> shard, std::vector<std::byte>& run) const {
+  const std::size_t begin = run.size();
+  run.resize(begin + shard.size() * c10::elementSize(dtype_));
+  const auto count = static_cast<std::int64_t>(shard.size());
+  // from_blob takes no pointer to what is const
+  at::from_blob(run.data() + begin, {count}, dtype_)
+      .copy_(at::from_blob(const_cast<float*>(shard.data()), {count}, at::kFloat));
+}
+
 std::size_t WeightStream::shard_bytes(int world) const {
   std::size_t bytes = 0;
-  for (const FlatLayout& layout : layouts_) bytes += static_cast<std::size_t>(layout.shard(world)) * sizeof(float);
+  for (const FlatLayout& layout : layouts_)
+    bytes += static_cast<std::size_t>(layout.shard(world)) * c10::elementSize(dtype_);
   return bytes;
 }
 
@@ -28,7 +41,7 @@ void WeightStream::scatter(int world, int rank, std::size_t offset, std::span<co
                            const std::vector<at::Tensor>& flats) const {
   std::size_t begin = 0;  // of unit u's shard in the run
   for (std::size_t u = 0; u < layouts_.size() && !bytes.empty(); ++u) {
-    const std::size_t shard = static_cast<std::size_t>(layouts_[u].shard(world)) * sizeof(float);
+    const std::size_t shard = static_cast<std::size_t>(layouts_[u].shard(world)) * c10::elementSize(dtype_);
     if (offset < begin + shard) {
       const std::size_t count = std::min(bytes.size(), begin + shard - offset);
       auto* const flat = static_cast<std::byte*>(flats[u].data_ptr()) + static_cast<std::size_t>(rank) * shard;

@@ -27,15 +27,15 @@ struct PublishedWeights {
   UnitViews views;
   /// Published with them; the observations must be scaled by it.
   NormaliserState normaliser;
-  /// What `views` look into: one flat buffer per acting unit (FlatLayout), f32.
+  /// What `views` look into: one flat buffer per acting unit (FlatLayout), in PolicyNet::acting_dtype().
   std::vector<at::Tensor> flats;
 };
 using PublishedWeightsPtr = std::shared_ptr<const PublishedWeights>;
 
 /// How a version travels (docs/rl.md, "Versions"). Rank r of world W sends one run of bytes, cut into
 /// buckets:
-///     f32 shard r of acting unit 0, of unit 1, ...: FlatLayout::shard(W) elements each; then, of rank 0 alone,
-///     encode(NormaliserState)
+///     shard r of acting unit 0, of unit 1, ...: FlatLayout::shard(W) elements each, in PolicyNet::acting_dtype();
+///     then, of rank 0 alone, encode(NormaliserState)
 /// The shards' part is a function of (acting units, W, r) alone. Immutable after construction: any thread.
 class WeightStream {
  public:
@@ -44,6 +44,11 @@ class WeightStream {
 
   const std::vector<std::string>& names() const { return names_; }
   const std::vector<FlatLayout>& layouts() const { return layouts_; }
+  at::ScalarType dtype() const { return dtype_; }
+  /// Of layouts and dtype: equal where both ends have the same policy.
+  std::uint64_t hash() const;
+  /// Adds a shard, rounded to dtype(), to a run.
+  void append(std::span<const float> shard, std::vector<std::byte>& run) const;
   /// Bytes of one rank's shards.
   std::size_t shard_bytes(int world) const;
   /// Copies bytes [offset, offset + bytes.size()) of rank's shards into the units' flat buffers (padded(world)
@@ -54,6 +59,7 @@ class WeightStream {
  private:
   std::vector<std::string> names_;
   std::vector<FlatLayout> layouts_;
+  at::ScalarType dtype_;
 };
 
 /// The header of a bucket, 64 bytes little-endian at the start of its slot; bytes [offset, offset + count) of the
@@ -63,7 +69,7 @@ struct WeightBucket {
   std::int64_t version = 0;
   /// Of the learners' group, and the sender's rank in it.
   std::int32_t world = 1, rank = 0;
-  /// hash_of(WeightStream::layouts()): both ends have the same policy.
+  /// WeightStream::hash().
   std::uint64_t layout_hash = 0;
   /// Bytes of the run.
   std::uint64_t total = 0;

@@ -88,7 +88,7 @@ class WeightPublisher::Connection {
 };
 
 WeightPublisher::WeightPublisher(const PolicyNet& net, Options options, ConsumerDial dial)
-    : stream_(net), layout_hash_(hash_of(stream_.layouts())), options_(std::move(options)), dial_(std::move(dial)) {}
+    : stream_(net), layout_hash_(stream_.hash()), options_(std::move(options)), dial_(std::move(dial)) {}
 
 WeightPublisher::~WeightPublisher() { connections_.clear(); }
 
@@ -121,8 +121,7 @@ void WeightPublisher::publish(std::int64_t version, std::span<const std::span<co
   for (std::size_t u = 0; u < shards.size(); ++u) {
     TROUPE_CHECK(static_cast<std::int64_t>(shards[u].size()) == stream_.layouts()[u].shard(world_),
                  "a shard has its layout's size");
-    const auto bytes = std::as_bytes(shards[u]);
-    run->bytes.insert(run->bytes.end(), bytes.begin(), bytes.end());
+    stream_.append(shards[u], run->bytes);
   }
   if (normaliser != nullptr) {
     const std::string state = encode(*normaliser);

@@ -24,7 +24,7 @@ struct WeightReceiver::Spares {
 WeightReceiver::WeightReceiver(const std::shared_ptr<const PolicyNet>& net, Options options,
                                std::function<void()> on_new)
     : stream_(*net),
-      layout_hash_(hash_of(stream_.layouts())),
+      layout_hash_(stream_.hash()),
       options_(options),
       on_new_(std::move(on_new)),
       spares_(std::make_shared<Spares>()) {}
@@ -172,7 +172,7 @@ WeightReceiver::Assembly& WeightReceiver::assembly_of(const WeightBucket& bucket
     const FlatLayout& layout = stream_.layouts()[u];
     // padding depends on the world's size
     if (weights.flats[u].defined() && weights.flats[u].numel() == layout.padded(bucket.world)) continue;
-    weights.flats[u] = at::empty({layout.padded(bucket.world)}, at::kFloat);
+    weights.flats[u] = at::empty({layout.padded(bucket.world)}, stream_.dtype());
     weights.views[stream_.names()[u]] = views_of(layout, weights.flats[u], /*leaves=*/false);
   }
   return assembly;

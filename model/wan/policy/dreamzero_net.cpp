@@ -141,21 +141,22 @@ Result<std::shared_ptr<const PolicyNet>> DreamZeroNet::make(const ModelConfig& m
                                                             const PolicyConfig& policy,
                                                             const AlgorithmConfig& algorithm, const PolicyShape& shape,
                                                             std::shared_ptr<const DreamZeroObserver> observer,
-                                                            std::shared_ptr<const FrozenTransformer> frozen) {
+                                                            std::shared_ptr<const FrozenTransformer> frozen,
+                                                            at::ScalarType acting_dtype) {
   TROUPE_CHECK(observer != nullptr, "somebody observes for the policy");
   TROUPE_TRY(check(model, window, policy, algorithm, shape));
   const auto options = options_of(policy.flow);
   auto objective = std::make_shared<const DitPolicyNetwork>(
       model, window.chunks, shifted_levels(options.steps, options.shift), shape.action_dim,
       make_policy_gradient_options(algorithm, shape.chunk, shape.max_episode_steps));
-  return std::shared_ptr<const PolicyNet>(
-      new DreamZeroNet(model, window, policy, std::move(objective), std::move(observer), std::move(frozen)));
+  return std::shared_ptr<const PolicyNet>(new DreamZeroNet(model, window, policy, std::move(objective),
+                                                           std::move(observer), std::move(frozen), acting_dtype));
 }
 
 DreamZeroNet::DreamZeroNet(const ModelConfig& model, const WindowConfig& window, const PolicyConfig& policy,
                            std::shared_ptr<const DitPolicyNetwork> objective,
                            std::shared_ptr<const DreamZeroObserver> observer,
-                           std::shared_ptr<const FrozenTransformer> frozen)
+                           std::shared_ptr<const FrozenTransformer> frozen, at::ScalarType acting_dtype)
     : model_(model),
       window_(model, window.chunks),
       actions_per_block_(window.action_horizon),
@@ -164,6 +165,7 @@ DreamZeroNet::DreamZeroNet(const ModelConfig& model, const WindowConfig& window,
       objective_(std::move(objective)),
       observer_(std::move(observer)),
       frozen_(std::move(frozen)),
+      acting_dtype_(acting_dtype),
       programs_(std::make_shared<ProgramCache>()) {
   // what no optimizer moves is not published
   for (const auto& unit : state_units(objective_->units())) {

@@ -52,10 +52,12 @@ class DreamZeroNet final : public PolicyNet {
                                                        const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                        const PolicyShape& shape,
                                                        std::shared_ptr<const DreamZeroObserver> observer,
-                                                       std::shared_ptr<const FrozenTransformer> frozen = nullptr);
+                                                       std::shared_ptr<const FrozenTransformer> frozen = nullptr,
+                                                       at::ScalarType acting_dtype = at::kFloat);
 
   const std::vector<UnitSpec>& units() const override { return objective_->units(); }
   const std::vector<std::string>& acting_units() const override { return acting_units_; }
+  at::ScalarType acting_dtype() const override { return acting_dtype_; }
   const std::vector<ExtraField>& extras() const override { return extras_; }
   const std::vector<MemoryField>& memory() const override { return window_.memory(); }
   std::int64_t logp_width() const override { return objective_->logp_width(); }
@@ -85,7 +87,7 @@ class DreamZeroNet final : public PolicyNet {
   };
   DreamZeroNet(const ModelConfig& model, const WindowConfig& window, const PolicyConfig& policy,
                std::shared_ptr<const DitPolicyNetwork> objective, std::shared_ptr<const DreamZeroObserver> observer,
-               std::shared_ptr<const FrozenTransformer> frozen);
+               std::shared_ptr<const FrozenTransformer> frozen, at::ScalarType acting_dtype);
   /// The whole transformer by name of unit.
   UnitViews transformer(const UnitViews& acting) const;
   Draws draw(const ActRequest& request) const;
@@ -98,6 +100,7 @@ class DreamZeroNet final : public PolicyNet {
   const std::shared_ptr<const DitPolicyNetwork> objective_;
   const std::shared_ptr<const DreamZeroObserver> observer_;
   const std::shared_ptr<const FrozenTransformer> frozen_;
+  const at::ScalarType acting_dtype_;
   /// of calls
   const std::shared_ptr<ProgramCache> programs_;
   std::vector<std::string> acting_units_;

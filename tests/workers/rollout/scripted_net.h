@@ -28,8 +28,9 @@ class ScriptedNet final : public PolicyNet {
     bool has_value = true;
     bool has_extra = false;
     bool has_memory = false;
-    std::int64_t pad = 3;              ///< further weights, so that the unit has several elements
-    std::chrono::nanoseconds takes{};  ///< an act() computes for as long
+    std::int64_t pad = 3;               ///< further weights, so that the unit has several elements
+    at::ScalarType dtype = at::kFloat;  ///< of what acts
+    std::chrono::nanoseconds takes{};   ///< an act() computes for as long
   };
   explicit ScriptedNet(Options options) : options_(options) {
     units_ = {{.name = "actor",
@@ -42,6 +43,7 @@ class ScriptedNet final : public PolicyNet {
   }
   const std::vector<UnitSpec>& units() const override { return units_; }
   const std::vector<std::string>& acting_units() const override { return acting_; }
+  at::ScalarType acting_dtype() const override { return options_.dtype; }
   const std::vector<ExtraField>& extras() const override { return extras_; }
   const std::vector<MemoryField>& memory() const override { return memory_; }
   std::int64_t logp_width() const override { return options_.has_value ? options_.actions : 0; }

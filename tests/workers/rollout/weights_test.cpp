@@ -98,6 +98,19 @@ TEST_F(WeightsTest, AVersionArrivesWholeFromAllRanks) {
   }
 }
 
+TEST_F(WeightsTest, AVersionTravelsInTheDtypeThatActs) {
+  net = std::make_shared<ScriptedNet>(ScriptedNet::Options{.pad = 3000, .dtype = at::kBFloat16});
+  open(1);
+  form(2, 1);
+  connect();
+  for (const int rank : {0, 1}) publish(rank, 5);
+  const auto weights = receiver->wait_for(1, {.version = 5, .exact = true}, kPatience);
+  const at::Tensor w = (*weights)->views.at("actor")["w"];
+  EXPECT_TRUE(at::equal(w, (5 + at::arange(3001, at::kFloat) / 1e6).to(at::kBFloat16)));
+  const FlatLayout layout = make_flat_layout(net->units()[0].params);
+  EXPECT_EQ(ranks[1]->stats().bytes, 2 * layout.shard(2));
+}
+
 TEST_F(WeightsTest, StatisticsTravelWithTheWeights) {
   form(2, 1);
   connect();

@@ -63,8 +63,9 @@ Result<void> read_values(const CheckpointReader& reader, const PolicyNet& policy
     const auto unit = std::find_if(units.begin(), units.end(), [&](const UnitSpec& u) { return u.name == name; });
     const FlatLayout layout = make_flat_layout(unit->params);
     TROUPE_ASSIGN(const std::int64_t index, find_unit(reader, name, layout));
-    const at::Tensor flat = at::zeros({layout.padded(1)}, at::kFloat);
+    at::Tensor flat = at::zeros({layout.padded(1)}, at::kFloat);
     TROUPE_TRY(reader.read(index, kind, 0, layout.numel, flat.mutable_data_ptr<float>()));
+    flat = flat.to(policy.acting_dtype());
     weights.views[name] = views_of(layout, flat, false);
     weights.flats.push_back(flat);
   }

@@ -36,8 +36,10 @@ class NoObserver final : public DreamZeroObserver {
 Result<std::shared_ptr<const PolicyNet>> make_net(const JobConfig& job, const PolicyShape& shape,
                                                   std::shared_ptr<const DreamZeroObserver> observer,
                                                   std::shared_ptr<const FrozenTransformer> frozen) {
+  // adapters and what is trained beside them are few: f32 whatever the frozen part is kept in
+  const bool is_whole = job.model.train_architecture == "full";
   return DreamZeroNet::make(job.model, job.data.window, job.policy, job.algorithm, shape, std::move(observer),
-                            std::move(frozen));
+                            std::move(frozen), is_whole ? dtype_of_precision(job.precision.param) : at::kFloat);
 }
 
 /// Nothing where all is trained.

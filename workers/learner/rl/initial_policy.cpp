@@ -21,7 +21,7 @@ Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy) 
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (std::find(acting.begin(), acting.end(), units[u].name) == acting.end()) continue;
     const FlatLayout layout = make_flat_layout(units[u].params);
-    const at::Tensor flat = at::zeros({layout.numel}, at::kFloat);
+    at::Tensor flat = at::zeros({layout.numel}, at::kFloat);
     auto* const values = flat.mutable_data_ptr<float>();
     if (source) {
       TROUPE_TRY(source->read(u, StateKind::master, 0, layout.numel, values));
@@ -29,7 +29,7 @@ Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy) 
       fill_initial(units[u], layout, static_cast<std::uint64_t>(job.job.seed), 0,
                    {values, static_cast<std::size_t>(layout.numel)});
     }
-    views[units[u].name] = views_of(layout, flat, /*leaves=*/false);
+    views[units[u].name] = views_of(layout, flat.to(policy.acting_dtype()), /*leaves=*/false);
   }
   return views;
 }

@@ -10,8 +10,8 @@
 namespace troupe::workers {
 
 /// The acting units as the job began: from model.init or job.seed, the same on every rank and after every restart.
-/// The reference policy of kl_beta. Whole copies, not shards: 4 bytes a parameter. Reads the acting units alone.
-/// Errors: those of open_initial_state.
+/// The reference policy of kl_beta. Whole copies in PolicyNet::acting_dtype(), not shards. Reads the acting units
+/// alone. Errors: those of open_initial_state.
 Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy);
 
 /// Statistics of observations and returns as the job began: `none`, which has counted nothing, or with
