@@ -47,7 +47,7 @@ struct RolloutWorker::Block {
   std::uint64_t asked = 0;
   BlockRequest::Kind asked_kind = BlockRequest::Kind::reset;
   /// Start of env.step_timeout_s; 60 s more are allowed while is_first. Anew when its simulator says that the request
-  /// goes on.
+  /// goes on, or is done with those before it.
   Clock::time_point asked_at;
   /// Its simulator has not answered for it yet: environments are being made.
   bool is_first = true;

@@ -297,8 +297,20 @@ void RolloutWorker::feed_gone(const std::string& feed, Clock::time_point now) {
 void RolloutWorker::report_stuck(Clock::time_point now) {
   if (now < next_stuck_check_) return;
   next_stuck_check_ = now + timeout_ / 4;
-  for (auto& [index, block] : blocks_) {
-    if (!block.is_asked() || block.is_reported) continue;
+  std::map<std::string, std::int64_t> oldest;
+  for (const auto& [index, block] : blocks_) {
+    if (!block.is_asked()) continue;
+    const auto [place, is_new] = oldest.try_emplace(block.simulator, index);
+    if (!is_new && block.asked < blocks_.at(place->second).asked) place->second = index;
+  }
+  std::map<std::string, std::uint64_t> under_way;
+  for (const auto& [simulator, index] : oldest) {
+    Block& block = blocks_.at(index);
+    under_way[simulator] = block.asked;
+    const auto before = under_way_.find(simulator);
+    if (before != under_way_.end() && before->second < block.asked && block.asked_at < last_stuck_check_)
+      block.asked_at = now;  // it stood behind that one
+    if (block.is_reported) continue;
     const auto allowed =
         timeout_ + (block.is_first ? std::chrono::nanoseconds(kMakeAllowance) : std::chrono::nanoseconds(0));
     if (now - block.asked_at < allowed) continue;
@@ -307,6 +319,8 @@ void RolloutWorker::report_stuck(Clock::time_point now) {
                    fmt::format("block {} has been with {} for {:.1f} s; env.step_timeout_s allows {:.1f}", index,
                                block.simulator, Seconds(now - block.asked_at).count(), Seconds(allowed).count()));
   }
+  under_way_ = std::move(under_way);
+  last_stuck_check_ = now;
 }
 
 bool RolloutWorker::is_idle() const { return num_asked_ == 0 && batcher_.empty(); }

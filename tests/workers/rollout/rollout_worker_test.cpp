@@ -36,7 +36,7 @@ struct RolloutWorkerTest : ::testing::Test {
             .report = [this](const std::string&, const std::string&) { ++failures; },
             .stuck = [this](const std::string&, const std::string&) { ++stuck; }};
   }
-  TrajectoryOrder order(std::uint64_t fence) {
+  TrajectoryOrder order(std::uint64_t fence, std::int64_t position = 0) {
     return {.send = [this](Item item) -> Result<void> {
               ++(item.error.empty() ? delivered : refused);
               return {};
@@ -44,6 +44,7 @@ struct RolloutWorkerTest : ::testing::Test {
             .progress = [this] { ++told; },
             .feed = "learner/0",
             .credit = {.slot = 0, .fence = fence},
+            .position = position,
             .request = {},
             .memory = memory};
   }
@@ -166,6 +167,28 @@ TEST_F(RolloutWorkerTest, ASimulatorThatSaysThatARequestGoesOnIsStuckWhenItNoLon
   worker.run(now + 178s);
   EXPECT_EQ(stuck, 1);
   EXPECT_EQ(told, 1);
+}
+
+struct TwoBlocksTest : RolloutWorkerTest {
+  static JobConfig two_blocks() {
+    JobConfig job = one_block_job();
+    job.env.num_envs = 4;
+    job.env.blocks = 2;
+    return job;
+  }
+  TwoBlocksTest() : RolloutWorkerTest(two_blocks()) {}
+};
+
+TEST_F(TwoBlocksTest, ARequestIsNotStuckForTheTimeThatItsSimulatorServedAnother) {
+  join("env/0#0");
+  worker.ordered(order(1, 0), now);
+  worker.ordered(order(1, 1), now);
+  worker.run(now + 8s);
+  answer(now + 80s);  // the first block; 30 s, and 60 s more for the first request
+  worker.run(now + 160s);
+  EXPECT_EQ(stuck, 0);
+  worker.run(now + 171s);
+  EXPECT_EQ(stuck, 1);
 }
 
 struct SlowPolicyTest : RolloutWorkerTest {
