@@ -1,5 +1,6 @@
 #include "workers/inference/agent/episode_runner.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "env/make_allowance.h"
 #include "placement/evaluation.h"
 #include "workers/inference/agent/agent_player.h"
+#include "workers/inference/policy/call_threads.h"
 
 namespace troupe::workers {
 
@@ -299,6 +301,18 @@ class Match {
   std::vector<EvaluationEpisode> records_;
 };
 
+/// While it lives, LibTorch has one thread where it was made.
+class OneThread {
+ public:
+  OneThread() { at::set_num_threads(1); }
+  ~OneThread() { at::set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int before_ = at::get_num_threads();
+};
+
 }  // namespace
 
 EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env) {
@@ -316,6 +330,8 @@ Result<std::vector<EvaluationEpisode>> run_episodes(EpisodePlayer& player, const
 
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
                                                     const PublishedWeights& weights, const EpisodeOptions& options) {
+  std::optional<OneThread> alone;
+  if (job.policy.kind != PolicyKind::dreamzero || is_for_one_thread(job.model.dit)) alone.emplace();
   AgentPlayer player(agent, job, weights);
   return run_episodes(player, agent.spec(), job.env, options);
 }

@@ -12,6 +12,7 @@
 #include "tests/support/lottery_env.h"
 #include "tests/support/team_env.h"
 #include "tests/workers/inference/agent/untrained_agent.h"
+#include "tests/workers/rollout/scripted_net.h"
 
 namespace troupe::workers {
 namespace {
@@ -71,6 +72,20 @@ TEST_F(EpisodeRunnerTest, RecordsDoNotDependOnTheNumberOfThreads) {
     EXPECT_EQ((*one)[i].actions, (*two)[i].actions);
     EXPECT_EQ((*one)[i].actions.size(), static_cast<std::size_t>((*one)[i].length));
   }
+}
+
+TEST_F(EpisodeRunnerTest, ASmallPolicyTakesOneOfLibTorchsThreads) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(2);
+  const JobConfig job = small_rl_job("CartPole-v1");
+  auto agent = make_agent(job);
+  ASSERT_TRUE(agent);
+  const auto net = std::make_shared<ScriptedNet>(ScriptedNet::Options{});
+  agent->policy = net;
+  ASSERT_TRUE(run_episodes(*agent, job, untrained_weights(*net, 3), {.episodes = 1, .parallel = 1}));
+  EXPECT_EQ(net->threads(), 1);
+  EXPECT_EQ(at::get_num_threads(), 2) << "as it was";
+  at::set_num_threads(before);
 }
 
 TEST_F(EpisodeRunnerTest, ATeamPlaysOneEpisodeASeedAndItsActionsGiveTheSameReturnAgain) {
