@@ -32,6 +32,8 @@ void add_policy_options(CLI::App* c, PolicyOptions& policy) {
   c->add_option("--threads", policy.threads, "cores to compute on (default: all)")->check(CLI::Range(1, 1024));
   c->add_option("--tokenizer", policy.tokenizer, "SentencePiece model or its folder (default: the checkpoint's)");
   c->add_option("--embodiment", policy.embodiment, "tag in metadata.json (default: the only one)");
+  c->add_flag("--state-self-only", policy.state_self_only,
+              "state tokens see only themselves, as in training (default: everything, as the released policies)");
   c->add_flag("--sign-gripper", policy.sign_gripper,
               "round the gripper to open or closed, as RLinf does for its embodiments");
 }
@@ -306,6 +308,8 @@ void CommandOptions::add_policies() {
       ->type_name("RUN");
   e->add_option("--seed", eval.seed, "seed of the first episode played; the others count up")
       ->check(CLI::NonNegativeNumber);
+  e->add_option("--instruction", eval.instruction,
+                "what a fine-tuned DreamZero is told in every episode (default: what the environment says)");
   e->add_option("--videos", eval.videos, "videos of failed episodes, where the environment can be drawn")
       ->check(CLI::Range(0, 10'000));
   e->add_option("--windows", eval.windows, "windows evaluated at most, spread evenly")->check(CLI::Range(1, 1'000'000));

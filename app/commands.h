@@ -312,6 +312,8 @@ struct EvalOptions {
   std::int64_t seed = -1;
   /// Failures that become videos; -1: the job's eval.videos.
   std::int64_t videos = -1;
+  /// What a robot's policy is told in every episode; empty: what the environment says.
+  std::string instruction;
   PolicyOptions policy;
 };
 int eval_command(const EvalOptions& options);

@@ -103,6 +103,8 @@ int eval_command(const EvalOptions& options) {
          "say what is evaluated: --open-loop compares predicted with recorded actions, --env ID lets the policy "
          "play, such as --env arm7/reach-v1"});
   }
+  if (!options.instruction.empty())
+    return complain({Errc::invalid_argument, "--instruction is for episodes that are played; --open-loop plays none"});
   return run_confined(options.data.empty() ? "the recordings" : options.data, rules_of(options, *place), [&] {
     const auto non_finite = evaluate_open_loop(options, *place);
     if (!non_finite) return complain(suggest_older(non_finite.error(), place->folder));

@@ -77,6 +77,8 @@ struct Contestant {
   /// Without records.
   PlayedEpisodes about;
   std::function<Result<std::vector<EvaluationEpisode>>(const EpisodeOptions&)> play;
+  /// It takes an instruction with each call.
+  bool is_told = false;
 };
 
 Result<PlayedEpisodes> about_checkpoint(const std::string& folder) {
@@ -117,7 +119,8 @@ EnvConfig plain_env(const std::string& id) {
 }
 
 /// DreamZero in `env`.
-Result<Contestant> robot_contestant(const std::string& folder, const EnvConfig& env, const PolicyOptions& options) {
+Result<Contestant> robot_contestant(const std::string& folder, const EnvConfig& env, const std::string& instruction,
+                                    const PolicyOptions& options) {
   TROUPE_ASSIGN(PlayedEpisodes about, about_checkpoint(folder));
   EvalConfig eval;
   if (auto manifest = read_manifest(folder)) {
@@ -130,15 +133,18 @@ Result<Contestant> robot_contestant(const std::string& folder, const EnvConfig& 
   about.chunk = robot.window.action_horizon;
   about.exec_steps = robot.window.macro_stride;
   about.options = described(options);
+  if (!instruction.empty()) about.options["instruction"] = instruction;
   TROUPE_ASSIGN(EnvSpec spec, env_spec_of(env));
   TROUPE_ASSIGN(std::shared_ptr<Policy> policy, load_policy(folder, options));
-  TROUPE_ASSIGN(const std::shared_ptr<ClosedLoopPlayer> player, ClosedLoopPlayer::make(*policy, robot, spec));
+  TROUPE_ASSIGN(const std::shared_ptr<ClosedLoopPlayer> player,
+                ClosedLoopPlayer::make(*policy, robot, spec, instruction));
   return Contestant{
       .env = env,
       .spec = spec,
       .eval = eval,
       .about = std::move(about),
-      .play = [policy, player, spec, env](const EpisodeOptions& how) { return run_episodes(*player, spec, env, how); }};
+      .play = [policy, player, spec, env](const EpisodeOptions& how) { return run_episodes(*player, spec, env, how); },
+      .is_told = true};
 }
 
 Result<EvaluationPlan> make_evaluation_plan(const EvalOptions& options, const CheckpointPlace& place,
@@ -195,7 +201,7 @@ Result<void> record_failures(const Contestant& first, const EvaluationPlan& plan
 
 Result<Contestant> load_first(const EvalOptions& options, const CheckpointPlace& place) {
   TROUPE_ASSIGN(const bool is_agent, plays_episodes(place));
-  if (!is_agent) return robot_contestant(place.folder, plain_env(options.env), options.policy);
+  if (!is_agent) return robot_contestant(place.folder, plain_env(options.env), options.instruction, options.policy);
   TROUPE_ASSIGN(const JobConfig job, read_rl_job(place.folder));
   const std::string& id = options.env.empty() ? job.env.id : options.env;
   return agent_contestant(place.folder, moved_env(job.env, id), options.policy.weights);
@@ -211,7 +217,8 @@ Result<Contestant> load_other(const EvalOptions& options, const Contestant& firs
   }
   PolicyOptions policy = options.policy;
   policy.weights = WeightSet::model;
-  return robot_contestant(folder, env_of_other(first.env, first.spec.max_steps, plain_env(first.env.id)), policy);
+  return robot_contestant(folder, env_of_other(first.env, first.spec.max_steps, plain_env(first.env.id)),
+                          options.instruction, policy);
 }
 
 /// Errors: internal (every episode was lost).
@@ -233,6 +240,11 @@ Result<void> evaluate_episodes(const EvalOptions& options, const CheckpointPlace
     auto loaded = load_other(options, first, other_folder);
     if (!loaded) return suggest_older(loaded.error(), other_folder).with("--compare");
     other = std::move(*loaded);
+  }
+  if (!options.instruction.empty() && !first.is_told && !(other && other->is_told)) {
+    return invalid_argument(
+        fmt::format("--instruction is what a fine-tuned DreamZero is told; {} learned in {}, with the words of its job",
+                    place.folder, first.env.id));
   }
   TROUPE_ASSIGN(const EvaluationPlan plan, make_evaluation_plan(options, place, first));
   const auto begin = std::chrono::steady_clock::now();

@@ -43,9 +43,11 @@ case $from in
   dreamzero)
     # of 400 and 200, the second seed's clone succeeded in 89 and 84 %, which left little to learn
     clone=sft_arm7_reach_tiny improve=rl_dreamzero_tiny_arm7 cameras=(--cameras front) demonstrations=100 data=data/arm7-reach-front least=0 gain=0.1 rows=112
-    start=sft/latest/checkpoints/best end=rl/latest/checkpoints/best play=(--env arm7/reach-v1 --sampler euler --steps 4) beside=rl_arm7_reach_sft
+    start=sft/latest/checkpoints/best end=rl/latest/checkpoints/best beside=rl_arm7_reach_sft
     sft=(checkpoint.keep_best=eval/loss checkpoint.interval=500 eval.every=500 eval.max_samples=32 'data.eval_episodes=[0,1,2,3,4,5,6,7]'
       training.steps=5000 optimizer.lr=2e-3 ${sft[@]+"${sft[@]}"})
+    # as the policy plays that goes on from it: one of the recordings' phrases in every episode, no guidance
+    play=(--env arm7/reach-v1 --sampler euler --steps 4 --cfg-scale 1 --state-self-only --instruction "guide the arm to the green sphere")
     # what succeeds in half of its episodes learns from success alone: one update an iteration, from 32 groups of eight
     rl=(env.options.sparse=true env.num_envs=256 training.global_batch_size=1792 training.micro_batch_size=56 training.steps=24
       lr_scheduler.name=cosine checkpoint.keep_best=eval/success eval.every=4 eval.episodes=128

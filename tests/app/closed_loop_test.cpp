@@ -37,6 +37,7 @@ TEST_F(ClosedLoopRunTest, AFineTunedModelPlaysTheEnvironmentOfItsRecordings) {
                                               {"noise_seed", 1140},
                                               {"skip", "none"},
                                               {"dtype", "fp32"},
+                                              {"state_self_only", false},
                                               {"sign_gripper", false},
                                               {"weights", "model"}}));
   EXPECT_EQ(first["checkpoint"]["step"], 3);

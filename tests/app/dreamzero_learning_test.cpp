@@ -46,8 +46,10 @@ TEST_F(DreamzeroLearningTest, AFineTunedModelLearnsInTheEnvironmentOfItsRecordin
   // against what it started from, each with pictures of its own size
   expect_end(troupe({"eval", "runs/latest", "--episodes", "1", "--compare", "arm7-reach-tiny"}), 0, {"McNemar"});
   expect_end(troupe({"eval", "arm7-reach-tiny", "--env", "arm7/reach-v1", "--episodes", "1", "--compare", "runs/latest",
-                     "--sampler", "euler", "--steps", "2"}),
+                     "--sampler", "euler", "--steps", "2", "--instruction", "guide the arm to the green sphere"}),
              0, {"McNemar"});
+  expect_end(troupe({"eval", "runs/latest", "--episodes", "1", "--instruction", "reach"}), 2, {},
+             {"--instruction is what a fine-tuned DreamZero is told"});
 
   // its checkpoint stands alone
   std::filesystem::remove_all(dir_ / "runs/arm7-reach-tiny");
@@ -103,14 +105,19 @@ TEST_F(DreamzeroLearningTest, AdaptersLearnOnTheFrozenModelThatWasFineTuned) {
   expect_end(troupe({"export", "runs/latest", "--format", "gear", "--merge-lora", "--out", "gear"}), 0, {"exported"});
 }
 
-TEST_F(DreamzeroLearningTest, AdaptersLearnOnABaseInBf16WithAReferencePolicy) {
-  const Words words = {"model.train_architecture=lora", "precision.param=bf16", "training.steps=1",
-                       "checkpoint.interval=1", "algorithm.policy_gradient.kl_beta=0.01"};
-  ASSERT_TRUE(succeeded(troupe(learn(words))));
-  for (const auto& [step, value] : curve("runs", "train/actor/ratio")) {
-    EXPECT_NEAR(value, 1, 0.1) << "calls and the training forward round differently, iteration " << step;
+TEST_F(DreamzeroLearningTest, InBf16ItLearnsAdaptedOrWholeWithAReferencePolicy) {
+  for (const std::string train : {"lora", "full"}) {
+    SCOPED_TRACE(train);
+    const Words words = {"model.train_architecture=" + train, "precision.param=bf16", "training.steps=1",
+                         "checkpoint.interval=1", "algorithm.policy_gradient.kl_beta=0.01"};
+    ASSERT_TRUE(succeeded(troupe(learn(words))));
+    for (const auto& [step, value] : curve("runs", "train/actor/ratio")) {
+      EXPECT_NEAR(value, 1, 0.1) << "calls and the training forward round differently, iteration " << step;
+    }
+    for (const auto& [step, value] : curve("runs", "train/actor/kl_loss")) EXPECT_NEAR(value, 0, 0.1);
+    for (const auto& [step, value] : curve("runs", "train/actor/grad_norm")) EXPECT_GT(value, 0) << step;
+    expect_end(troupe({"eval", "runs/latest", "--episodes", "1"}), 0, {"1 episodes of arm7/reach-v1"});
   }
-  for (const auto& [step, value] : curve("runs", "train/actor/grad_norm")) EXPECT_GT(value, 0) << "iteration " << step;
 }
 
 TEST_F(DreamzeroLearningTest, WhatItCannotGoOnFromIsSaidBeforeAnythingStarts) {

@@ -163,6 +163,7 @@ TEST_F(EvalExportTest, AnExportedFolderIsEvaluatedLikeItsCheckpoint) {
                                     {"noise_seed", 1140},
                                     {"skip", "none"},
                                     {"dtype", "fp32"},
+                                    {"state_self_only", false},
                                     {"sign_gripper", false},
                                     {"weights", "model"},
                                     {"windows", 2}}));

@@ -65,7 +65,7 @@ Result<void> ClosedLoopPlayer::find_views(const PolicySpec& spec) {
 }
 
 Result<std::unique_ptr<ClosedLoopPlayer>> ClosedLoopPlayer::make(Policy& policy, const PolicySpec& spec,
-                                                                 const EnvSpec& env) {
+                                                                 const EnvSpec& env, std::string instruction) {
   TROUPE_TRY(check_window(spec.window));
   if (env.agents != 1)
     return refuse(fmt::format("{} has {} agents; this policy plays where there is one", env.id, env.agents));
@@ -76,6 +76,8 @@ Result<std::unique_ptr<ClosedLoopPlayer>> ClosedLoopPlayer::make(Policy& policy,
   TROUPE_ASSIGN(const std::int64_t width, state_width(env));
   TROUPE_ASSIGN(player->state_, state_columns(spec, width));
   TROUPE_ASSIGN(player->action_, action_columns(spec, env));
+  player->instruction_ = std::move(instruction);
+  if (!player->instruction_.empty()) return player;
   auto expert = make_expert(env.id);
   if (!expert) return expert.error().with("what the policy is told");
   player->expert_ = std::move(*expert);
@@ -91,7 +93,7 @@ void ClosedLoopPlayer::begin(const EpisodeSeat& seat, std::size_t index) {
   policy_.reset(episode_of(index));
   turns_[index] = {.step = window_.macro_stride,
                    .calls = 0,
-                   .instruction = expert_->instruction(evaluation_seed(seat.seed)),
+                   .instruction = expert_ ? expert_->instruction(evaluation_seed(seat.seed)) : instruction_,
                    .frames = std::vector<std::vector<std::byte>>(views_.size()),
                    .actions = {}};
 }

@@ -28,8 +28,9 @@ class ClosedLoopPlayer final : public EpisodePlayer {
   /// `policy` outlives this and keeps no other episodes; `spec` is its own. Errors: invalid_argument (an environment
   /// that does not observe or take what the policy was trained with, or without such a camera; a window whose calls
   /// leave gaps), not_found (an environment without an expert, who says the instruction: make_expert), each naming what
-  /// was wanted.
-  static Result<std::unique_ptr<ClosedLoopPlayer>> make(Policy& policy, const PolicySpec& spec, const EnvSpec& env);
+  /// was wanted. `instruction`: told in every episode, in place of what the expert says; empty: none.
+  static Result<std::unique_ptr<ClosedLoopPlayer>> make(Policy& policy, const PolicySpec& spec, const EnvSpec& env,
+                                                        std::string instruction = {});
 
   /// run_episodes asks at every control step: between calls of the policy, frames are drawn and planned actions
   /// executed.
@@ -68,7 +69,8 @@ class ClosedLoopPlayer final : public EpisodePlayer {
   std::int64_t later_frames_ = 0;
   std::vector<View> views_;
   std::vector<EnvColumns> state_, action_;
-  std::unique_ptr<Expert> expert_;
+  std::string instruction_;
+  std::unique_ptr<Expert> expert_;  ///< null with an instruction_
   std::vector<Turn> turns_;
 };
 

@@ -11,12 +11,11 @@
 #include "data/language/language.h"
 #include "data/language/prompt_templates.h"
 #include "model/wan/infer/call_protocol.h"
+#include "workers/inference/policy/call_threads.h"
 
 namespace troupe::workers {
 
 namespace {
-
-constexpr std::int64_t kSingleThreadDim = 512;  // DreamZero's own widths are 3072 and 5120
 
 at::Tensor to_tensor(const std::vector<std::int64_t>& values) {
   at::Tensor out = at::empty({static_cast<std::int64_t>(values.size())}, at::kLong);
@@ -35,7 +34,7 @@ Result<InferOptions> infer_options(const PolicySpec& spec, const PolicyOptions& 
   infer.sampler = *sampler;
   infer.steps = *options.steps;
   infer.cfg_scale = *options.cfg_scale;
-  infer.state_self_only = spec.state_self_only;
+  infer.state_self_only = spec.state_self_only || options.state_self_only;
   infer.noise_seed = options.noise_seed;
   TROUPE_ASSIGN(infer.skip, to_step_skip(options.skip));
   infer.decouple_noise = spec.decouple_noise;
@@ -115,8 +114,7 @@ Result<DreamZeroPolicy::Turn> DreamZeroPolicy::prepare(const Observation& observ
 }
 
 std::vector<Result<ActionChunk>> DreamZeroPolicy::act(std::span<const Observation> observations) {
-  // Threads that share products this small spend their time waiting for each other: eight times that of one thread.
-  const int threads = spec_.model.dit.dim <= kSingleThreadDim ? 1 : threads_;
+  const int threads = is_for_one_thread(spec_.model.dit) ? 1 : threads_;
   if (threads > 0 && at::get_num_threads() != threads) at::set_num_threads(threads);
   std::vector<std::optional<Result<ActionChunk>>> results(observations.size());
   std::vector<Turn> turns;

@@ -25,6 +25,7 @@ std::map<std::string, OptionValue> described(const PolicyOptions& given) {
           {"noise_seed", options.noise_seed},
           {"skip", options.skip},
           {"dtype", options.dtype},
+          {"state_self_only", options.state_self_only},
           {"sign_gripper", options.sign_gripper},
           {"weights", std::string(enum_name(options.weights))}};
 }

@@ -39,6 +39,9 @@ struct PolicyOptions {
   std::string device = "cores";
   /// On a device: what is enqueued is captured and launched as CUDA graphs. The bits are the same.
   bool cuda_graphs = true;
+  /// State tokens see only themselves, as in training; a policy that learned in an environment always plays so. The
+  /// released policies run with them seeing everything.
+  bool state_self_only = false;
   /// The last action value becomes 1 where positive, else -1, as RLinf sends it.
   bool sign_gripper = false;
 };

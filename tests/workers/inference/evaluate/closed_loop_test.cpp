@@ -84,10 +84,10 @@ struct Played {
 };
 
 Played play(ScriptedPolicy& policy, const PolicySpec& robot, const EpisodeOptions& options,
-            const EnvConfig& env = arm()) {
+            const EnvConfig& env = arm(), const std::string& instruction = {}) {
   const auto described = env_spec_of(env);
   EXPECT_TRUE(described);
-  auto player = ClosedLoopPlayer::make(policy, robot, *described);
+  auto player = ClosedLoopPlayer::make(policy, robot, *described, instruction);
   if (!player) return {{}, player.error().message()};
   auto records = run_episodes(**player, *described, env, options);
   if (!records) return {{}, records.error().message()};
@@ -230,6 +230,12 @@ TEST(ClosedLoopTest, WhatDoesNotFitIsRefusedByName) {
   const auto made = ClosedLoopPlayer::make(policy, spec(), team);
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message(), HasSubstr("arm7/reach-v1 has 2 agents"));
+}
+
+TEST(ClosedLoopTest, AnInstructionIsToldInEveryEpisode) {
+  ScriptedPolicy policy;
+  EXPECT_EQ(play(policy, spec(), {.episodes = 2, .first_seed = kSeed}, arm(), "reach for it").error, "");
+  for (const Observation& seen : policy.shown) EXPECT_EQ(seen.prompt, "reach for it");
 }
 
 TEST(ClosedLoopTest, AFailedCallEndsTheEvaluationAndNamesTheSeed) {
