@@ -30,11 +30,7 @@ Result<void> check(const PolicyConfig& policy, const PolicyShape& shape) {
         "policy.flow.sampler is cps with policy.flow.ignore_last off; the last step of Flow-CPS has no density: switch "
         "ignore_last on");
   }
-  if (flow.drawing_steps() < 1) {
-    return bad(fmt::format(
-        "policy.flow.ignore_first {} and ignore_last {} leave no step that draws of policy.flow.denoise_steps {}",
-        flow.ignore_first, flow.ignore_last, flow.denoise_steps));
-  }
+  TROUPE_TRY(check_drawing_steps(flow));
   if (flow.joint && flow.ignore_first > 0)
     return bad("policy.flow.ignore_first is for one step that draws; with policy.flow.joint all steps draw: 0");
   if (flow.logprob_reduce == "per_step" && !flow.joint) {

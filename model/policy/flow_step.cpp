@@ -1,6 +1,7 @@
 #include "model/policy/flow_step.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +28,13 @@ double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t step) {
   const auto done = static_cast<double>(std::clamp<std::int64_t>(step, 0, flow.noise_anneal_steps));
   return flow.noise_level +
          (flow.noise_level_end - flow.noise_level) * done / static_cast<double>(flow.noise_anneal_steps);
+}
+
+Result<void> check_drawing_steps(const FlowPolicyConfig& flow) {
+  if (flow.drawing_steps() > 0) return {};
+  return invalid_argument(fmt::format(
+      "policy.flow.ignore_first is {} and policy.flow.ignore_last {}: of policy.flow.denoise_steps {} no step draws",
+      flow.ignore_first, flow.ignore_last, flow.denoise_steps));
 }
 
 FlowWeights flow_weights(FlowMethod method, const std::vector<double>& times, std::int64_t index, double noise_level) {

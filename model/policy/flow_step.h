@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/enum_names.h"
+#include "base/result.h"
 #include "configs/policy_config.h"
 
 namespace troupe::model {
@@ -31,6 +32,9 @@ std::vector<double> flow_times(std::int64_t steps);
 /// with step between 0 and noise_anneal_steps; noise_level where noise_anneal_steps is 0. It is the a of Flow-SDE's
 /// sigma = a sqrt(t / (1 - t)).
 double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t step);
+
+/// Errors: invalid_argument where no step may be the one that draws, naming the keys.
+Result<void> check_drawing_steps(const FlowPolicyConfig& flow);
 
 /// A step's mean is clean * x0 + noisy * x1, with the network's predictions x0 of the action and x1 of the noise; std
 /// is its width.

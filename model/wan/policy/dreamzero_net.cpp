@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "model/loss/rl_keys.h"
+#include "model/policy/flow_step.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/infer/wan_inference.h"
 
@@ -40,11 +41,7 @@ Result<void> check_flow(const FlowPolicyConfig& flow) {
   if (flow.logprob_reduce == "per_step")
     return bad("policy.flow.logprob_reduce is per_step; with policy.kind dreamzero one step of a call draws: mean");
   if (flow.safe_logprob) return bad("policy.flow.safe_logprob is on, which policy.kind dreamzero does not have");
-  if (flow.drawing_steps() < 1) {
-    return bad(fmt::format(
-        "policy.flow.ignore_first {} and ignore_last {} leave no step that draws of policy.flow.denoise_steps {}",
-        flow.ignore_first, flow.ignore_last, flow.denoise_steps));
-  }
+  TROUPE_TRY(check_drawing_steps(flow));
   return {};
 }
 
