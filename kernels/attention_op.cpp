@@ -84,8 +84,8 @@ std::vector<SeenRows> seen_rows(const at::Tensor& q, const at::Tensor& k, const 
 }
 
 /// Heads of one sample [1, T, H, D] as the library wants them, [1, heads, T, D], in the dtype of its products.
-at::Tensor heads_of(const at::Tensor& x_1THD, const Heads& heads) {
-  return heads.of(x_1THD).transpose(1, 2).to(product_dtype(x_1THD.scalar_type()));
+at::Tensor heads_of(const at::Tensor& sample_BTHD, const Heads& heads) {
+  return heads.of(sample_BTHD).transpose(1, 2).to(product_dtype(sample_BTHD.scalar_type()));
 }
 
 at::Tensor heads_of(const at::Tensor& x_BTHD, std::int64_t sample, const Heads& heads) {
@@ -93,8 +93,8 @@ at::Tensor heads_of(const at::Tensor& x_BTHD, std::int64_t sample, const Heads& 
 }
 
 /// Writes or adds some heads' results to one sample's.
-void put_heads(const at::Tensor& to_1THD, const Heads& heads, const at::Tensor& value, bool accumulate) {
-  const auto place = heads.of(to_1THD).transpose(1, 2);
+void put_heads(const at::Tensor& to_BTHD, const Heads& heads, const at::Tensor& value, bool accumulate) {
+  const auto place = heads.of(to_BTHD).transpose(1, 2);
   if (accumulate)
     place.add_(value);
   else
