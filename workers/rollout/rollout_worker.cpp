@@ -308,8 +308,7 @@ void RolloutWorker::report_stuck(Clock::time_point now) {
     Block& block = blocks_.at(index);
     under_way[simulator] = block.asked;
     const auto before = under_way_.find(simulator);
-    if (before != under_way_.end() && before->second < block.asked && block.asked_at < last_stuck_check_)
-      block.asked_at = now;  // it stood behind that one
+    if (before != under_way_.end() && before->second < block.asked) block.asked_at = now;  // it stood behind that one
     if (block.is_reported) continue;
     const auto allowed =
         timeout_ + (block.is_first ? std::chrono::nanoseconds(kMakeAllowance) : std::chrono::nanoseconds(0));
@@ -320,7 +319,6 @@ void RolloutWorker::report_stuck(Clock::time_point now) {
                                block.simulator, Seconds(now - block.asked_at).count(), Seconds(allowed).count()));
   }
   under_way_ = std::move(under_way);
-  last_stuck_check_ = now;
 }
 
 bool RolloutWorker::is_idle() const { return num_asked_ == 0 && batcher_.empty(); }

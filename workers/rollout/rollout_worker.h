@@ -148,8 +148,8 @@ class RolloutWorker {
   void lose(std::int64_t index, Block& block, Clock::time_point now);
   void failed(std::int64_t index, Block& block, const std::string& error, Clock::time_point now);
   /// At most every quarter of env.step_timeout_s: reports requests that are out for longer than it allows. A simulator
-  /// serves them in the order of asking: its oldest alone can be stuck, and one that stood behind others when this was
-  /// last called begins now.
+  /// serves them in the order of asking: its oldest alone can be stuck, and where another was the oldest at the last
+  /// call, its time begins now, a quarter late at most.
   void report_stuck(Clock::time_point now);
   BlockView view_of(const Block& block) const;
   /// Workers share their simulators: block b prefers the one as far down the list as b is among the blocks.
@@ -193,7 +193,7 @@ class RolloutWorker {
   PublishedWeightsPtr scaled_;
   StateScale scale_;
   std::vector<std::int64_t> due_;
-  Clock::time_point last_stuck_check_{}, next_stuck_check_{};
+  Clock::time_point next_stuck_check_{};
   /// By simulator, at the last check: the tag of its oldest request.
   std::map<std::string, std::uint64_t> under_way_;
   std::optional<Clock::time_point> starved_since_;
