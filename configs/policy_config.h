@@ -51,9 +51,11 @@ struct FlowPolicyConfig {
     v.field("joint", &FlowPolicyConfig::joint, "all steps draw; else one per environment, the others are ODE steps");
     v.choice("logprob_reduce", &FlowPolicyConfig::logprob_reduce, "joint: how the steps' log-probabilities become one",
              {"mean", "sum", "per_step"});
-    v.field("ignore_first", &FlowPolicyConfig::ignore_first,
-            "the first steps, which never draw: what they add to noise, the steps behind them take away again", "steps",
-            0, 999);
+    v.field(
+        "ignore_first", &FlowPolicyConfig::ignore_first,
+        "how many of the first steps never draw; not with joint. Later steps of a policy that is sure of its actions "
+        "undo what those would draw",
+        "steps", 0, 999);
     v.field("ignore_last", &FlowPolicyConfig::ignore_last, "the last step never draws; Flow-CPS needs it");
     v.field("safe_logprob", &FlowPolicyConfig::safe_logprob, "the squared distance in place of the log-density");
   }

@@ -31,8 +31,6 @@ Result<void> check(const PolicyConfig& policy, const PolicyShape& shape) {
         "ignore_last on");
   }
   TROUPE_TRY(check_drawing_steps(flow));
-  if (flow.joint && flow.ignore_first > 0)
-    return bad("policy.flow.ignore_first is for one step that draws; with policy.flow.joint all steps draw: 0");
   if (flow.logprob_reduce == "per_step" && !flow.joint) {
     return bad(
         "policy.flow.logprob_reduce is per_step with policy.flow.joint off, where one step alone has a "

@@ -31,6 +31,8 @@ double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t step) {
 }
 
 Result<void> check_drawing_steps(const FlowPolicyConfig& flow) {
+  if (flow.joint && flow.ignore_first > 0)
+    return invalid_argument("policy.flow.ignore_first is for one step that draws; with policy.flow.joint all do: 0");
   if (flow.drawing_steps() > 0) return {};
   return invalid_argument(fmt::format(
       "policy.flow.ignore_first is {} and policy.flow.ignore_last {}: of policy.flow.denoise_steps {} no step draws",

@@ -33,7 +33,8 @@ std::vector<double> flow_times(std::int64_t steps);
 /// sigma = a sqrt(t / (1 - t)).
 double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t step);
 
-/// Errors: invalid_argument where no step may be the one that draws, naming the keys.
+/// Errors: invalid_argument where no step may be the one that draws, or steps are left out although all draw (joint),
+/// naming the keys.
 Result<void> check_drawing_steps(const FlowPolicyConfig& flow);
 
 /// A step's mean is clean * x0 + noisy * x1, with the network's predictions x0 of the action and x1 of the noise; std
