@@ -75,7 +75,8 @@ struct ParallelismConfig {
 /// Number formats.
 struct PrecisionConfig {
   /// Read by workers/learner, placement, workers/pipeline.
-  /// bf16 halves gathered parameters and their traffic; kind rl wants fp32 (docs/precision.md).
+  /// bf16 halves gathered parameters and their traffic (docs/precision.md); kind rl wants fp32 but for policy.kind
+  /// dreamzero (docs/rl.md).
   std::string param = "fp32";
   /// Read by workers/encoder, workers/learner, workers/pipeline.
   std::string encoders = "fp32";
