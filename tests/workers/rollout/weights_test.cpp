@@ -64,6 +64,12 @@ struct WeightsTest : ::testing::Test {
   void connect() {
     for (auto& rank : ranks) rank->set_peers({consumer->address()}, {});
   }
+  /// Waits until the publisher has counted a version that reached a worker, which it does after the worker has it.
+  static WeightPublisher::Stats stats_once_sent(const WeightPublisher& rank) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (rank.stats().sent == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return rank.stats();
+  }
   /// Element i of the unit is version + i / 1e6.
   void publish(int rank, std::int64_t version, const NormaliserState* normaliser = nullptr, bool is_evaluated = false) {
     const FlatLayout layout = make_flat_layout(net->units()[0].params);
@@ -108,7 +114,7 @@ TEST_F(WeightsTest, AVersionTravelsInTheDtypeThatActs) {
   const at::Tensor w = (*weights)->views.at("actor")["w"];
   EXPECT_TRUE(at::equal(w, (5 + at::arange(3001, at::kFloat) / 1e6).to(at::kBFloat16)));
   const FlatLayout layout = make_flat_layout(net->units()[0].params);
-  EXPECT_EQ(ranks[1]->stats().bytes, 2 * layout.shard(2));
+  EXPECT_EQ(stats_once_sent(*ranks[1]).bytes, 2 * layout.shard(2));
 }
 
 TEST_F(WeightsTest, StatisticsTravelWithTheWeights) {
@@ -195,8 +201,7 @@ TEST_F(WeightsTest, BucketsOfAnOlderGroupAreIgnored) {
   // A rank that has not heard of the new group yet.
   WeightPublisher late(*net, {.producer = "learner/9#0"}, dial);
   publish_alone(late, 1, 99, -1.0f);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (late.stats().sent == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  ASSERT_GT(stats_once_sent(late).sent, 0);
   EXPECT_EQ(receiver->newest()->version, 7);
   EXPECT_GT(receiver->stats().ignored, 0);
   // And a version of an older group is none of a newer one, whatever its number.
