@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "kernels/device_module.h"
 #include "kernels/product.h"
+#include "placement/planner.h"
 #include "placement/roles.h"
 #include "placement/scale.h"
 #include "workers/inference/agent/agent.h"
@@ -67,9 +68,6 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
   TROUPE_ASSIGN(auto channels,
                 consumer_channels(context, identity, "", context.plan.feed_slots, context.plan.sample_bytes,
                                   are_threads(context.plan, identity.actor, feeder)));
-  JobConfig decided = config;
-  decided.parallelism.mode = context.plan.sharding;
-  decided.activation_checkpoint = {.mode = context.plan.activation_checkpoint, .counts = context.plan.recompute_counts};
   std::shared_ptr<kernels::ComputeDevice> device;
   if (!self->devices.empty()) {
     TROUPE_ASSIGN(auto opened, kernels::open_device(static_cast<int>(self->devices.front())));
@@ -78,7 +76,7 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
     set_product_form(ProductForm::native);
     log::info("{} computes on device {}", identity.actor, self->devices.front());
   }
-  const LearnerSetup learner{.config = std::move(decided),
+  const LearnerSetup learner{.config = decided_job(config, context.plan),
                              .actor = identity.actor,
                              .incarnation = identity.incarnation,
                              .run_dir = context.run_dir,

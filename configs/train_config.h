@@ -52,6 +52,8 @@ struct ParallelismConfig {
   std::int64_t param_slots = 3;
   /// 1 to 1024. Read by placement, workers/controller, workers/learner.
   std::int64_t grad_slots = 2;
+  /// Read by placement, workers/learner, workers/pipeline.
+  std::string reduce = "ranks";
 
   template <class V>
   static void describe(V& v) {
@@ -69,6 +71,11 @@ struct ParallelismConfig {
             "K, buffers that hold one unit's gathered parameters; zero3", "count", 2, 1024);
     v.field("grad_slots", &ParallelismConfig::grad_slots, "G, buffers that hold one unit's full gradients; not zero1",
             "count", 1, 1024);
+    v.choice(
+        "reduce", &ParallelismConfig::reduce,
+        "who adds up gradients over the ranks. ranks: each its own part, in rank order, with the same bits whatever "
+        "moves them; nccl: NCCL on their way, in its own order, with less memory. Learners on devices alone",
+        {"ranks", "nccl"});
   }
 };
 

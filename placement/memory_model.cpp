@@ -129,6 +129,7 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
   // a rank that is alone reads its shards in place
   table.param_slot_bytes = is_alone ? 0 : (slots + elements.replicated) * param_bytes;
   std::int64_t staging = is_alone ? 0 : std::max(elements.largest_trained, elements.replicated);
+  if (job.parallelism.reduce == "nccl") staging /= world;
   if (ranks > world) staging = std::max(staging, ranks / world * elements.largest_trained_shard);
   table.grad_slot_bytes =
       (gradient_slots(job, cost, world) * elements.largest_trained + elements.replicated + staging) * kGradientBytes;

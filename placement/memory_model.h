@@ -42,7 +42,8 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 ///                 and where param_slots is enough for all, (all padded units of the chain + r) * (4 | 2); one rank
 ///                 alone: none, as it reads its shards in place
 ///     grad slots  (gradient_slots() * largest padded trained unit of the chain + r) * 4, and where there are several
-///                 ranks what they send of one unit: the largest padded trained unit, or r, * 4; hybrid: at least
+///                 ranks what they send of one unit: the largest padded trained unit, or r, * 4, and with
+///                 parallelism.reduce nccl one rank's part of it, its sum; hybrid: at least
 ///                 replicas * the largest trained unit's shard * 4. zero1: and all padded trained units of the chain
 ///                 * 4, in which the accumulators of their shards lie
 ///     activations what each block keeps at its level of activation_checkpoint + what the other units keep + the most

@@ -216,6 +216,13 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.collective = on_devices(seats) && ranks > 1               ? "nccl"
                     : isolation_of(given, "learner") == "thread" ? "thread"
                                                                  : "gloo";
+  if (given.parallelism.reduce == "nccl" && ranks > 1 && plan.collective != "nccl") {
+    reasons.push_back(
+        fmt::format("parallelism.reduce is nccl, and the {} learners are on cores, where {} moves "
+                    "gradients and adds up nothing on their way: write ranks",
+                    ranks, plan.collective));
+    return Infeasible{std::move(reasons)};
+  }
   if (multiplies_bf16(given) && !on_devices(seats)) plan.products = product_form(given, cluster.products);
   for (const UnitCost& unit : cost.units) {
     plan.parameters += unit.params;
@@ -244,6 +251,12 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
   add_warnings(job, plan);
   return plan;
+}
+
+JobConfig decided_job(JobConfig job, const Plan& plan) {
+  job.parallelism.mode = plan.sharding;
+  job.activation_checkpoint = {.mode = plan.activation_checkpoint, .counts = plan.recompute_counts};
+  return job;
 }
 
 }  // namespace troupe::placement

@@ -25,4 +25,7 @@ struct Infeasible {
 /// Errors: Infeasible with every reason found, not only the first.
 std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const JobConfig& job, const ModelCost& cost);
 
+/// The job with what its plan decided of it in place of auto: parallelism.mode and activation_checkpoint.
+JobConfig decided_job(JobConfig job, const Plan& plan);
+
 }  // namespace troupe::placement

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "bench/model/call_prediction.h"
 #include "bench/support/bench_options.h"
 #include "bench/support/failures.h"
 #include "configs/loader.h"
@@ -172,8 +173,6 @@ std::string table_of(bool is_short) {
 
 /// Denoising steps of a call, as the released policies run, and those that the published server evaluates.
 constexpr int kSteps = 16, kEvaluatedSteps = 8;
-/// A long instruction; Wan's negative prompt has 126.
-constexpr std::int64_t kPromptRows = 100;
 /// ms of a policy call's transformer in the middle of a window, at the rates that the model's training is planned with.
 double call_milliseconds(const Model& model, const std::string& cluster, std::int64_t robots, int steps, bool graphs) {
   const JobConfig job = load(model);
@@ -182,10 +181,7 @@ double call_milliseconds(const Model& model, const std::string& cluster, std::in
       job.model, job.data.window, at::kBFloat16,
       {.robots = robots, .branches = 2, .seen_blocks = job.data.window.chunks / 2, .prompt_rows = kPromptRows});
   const auto seconds = [&](const std::vector<std::vector<KernelWork>>& programs) {
-    double sum = 0;
-    for (const auto& program : programs)
-      sum += seconds_of_program(program, graphs, plans.front().prediction.rates).sum();
-    return sum;
+    return predicted_seconds(programs, graphs, plans.front().prediction.rates);
   };
   return 1e3 * (seconds(kernels.prefill) + steps * seconds(kernels.step));
 }

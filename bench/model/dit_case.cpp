@@ -41,10 +41,23 @@ Batch make_dit_batch(const ModelConfig& config, const DitSize& size, at::ScalarT
   batch[batch_keys::kState] = draw(3, {size.blocks * config.states_per_block, config.dit.max_state_dim});
   batch[batch_keys::kContext] = draw(4, {size.text_tokens, config.text_encoder.dim});
   batch[batch_keys::kClip] = draw(5, {size.image_tokens, config.image_encoder.dim});
+  if (config.dit.concat_first_frame_latent)
+    batch[batch_keys::kFirstFrame] = draw(6, {4 + config.dit.out_dim, frames, size.latent_height, size.latent_width});
   const auto flags = at::TensorOptions().dtype(at::kBool);
   batch[batch_keys::kActionMask] = at::ones({size.samples, actions, config.dit.action_dim}, flags);
   batch[batch_keys::kHasRealAction] = at::ones({size.samples}, flags);
   return batch;
+}
+
+DitSize dit_size_of(const JobConfig& job) {
+  const std::int64_t side = job.model.image_encoder.image_size / job.model.image_encoder.patch_size;
+  return {.latent_height = job.model.target_height / job.model.codec.stride_hw,
+          .latent_width = job.model.target_width / job.model.codec.stride_hw,
+          .blocks = job.data.window.chunks,
+          .actions_per_block = job.data.window.action_horizon,
+          .text_tokens = job.model.text_encoder.max_length,
+          .image_tokens = 1 + side * side,
+          .samples = job.training.micro_batch_size};
 }
 
 std::vector<ParamView> DitCase::views() const {

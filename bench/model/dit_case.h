@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "configs/model_config.h"
+#include "configs/job_config.h"
 #include "model/shard/network.h"
 #include "model/wan/dit.h"
 
@@ -48,5 +48,7 @@ DitCase make_dit_case(const DitSize& size, at::ScalarType dtype);
 Batch make_dit_batch(const DitSize& size, at::ScalarType dtype);
 /// Of another model, whose channels are not those of `size`.
 Batch make_dit_batch(const ModelConfig& config, const DitSize& size, at::ScalarType dtype);
+/// Of a micro-batch of that job; the width and number of blocks are the config's.
+DitSize dit_size_of(const JobConfig& job);
 
 }  // namespace troupe::bench

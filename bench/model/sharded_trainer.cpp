@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "base/stopwatch.h"
 #include "bench/support/failures.h"
+#include "comm/collective/nccl_group.h"
 #include "kernels/threads.h"
 #include "model/shard/named_state.h"
 
@@ -46,21 +48,26 @@ class InMemoryWeights final : public NamedState {
 }  // namespace
 
 ShardedTrainer::ShardedTrainer(const std::shared_ptr<const Network>& network, int world, const EngineOptions& options,
-                               const NamedTensors& weights) {
+                               const NamedTensors& weights, std::span<const kernels::ComputeDevice> devices)
+    : ranks_(static_cast<std::size_t>(world)) {
   const auto group = make_thread_group(world, kPatience);
-  for (int r = 0; r < world; ++r) {
-    auto& rank = ranks_.emplace_back();
-    rank.group = join_thread_group(group, r);
-    rank.engine = std::make_unique<Engine>(network, options);
+  for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].group = join_thread_group(group, static_cast<int>(r));
+  run_ranks([&](std::size_t r) {
+    Rank& rank = ranks_[r];
+    const auto own = devices.empty() ? std::span<const kernels::ComputeDevice>() : devices.subspan(r, 1);
+    auto& device = own.empty() ? device::host_device() : *own.front().device;
+    if (!own.empty() && world > 1) rank.group = must(join_nccl_group(std::move(rank.group), device, kPatience));
+    rank.engine = std::make_unique<Engine>(network, options, device, own.empty() ? nullptr : own.front().kernels.get());
     must(rank.engine->attach(*rank.group));
     must(rank.engine->load(InMemoryWeights(rank.engine->units(), weights)));
-  }
+  });
 }
 
 void ShardedTrainer::step(Rank& rank, const Batch& batch, double lr, int accumulation, Phase& phase) const {
   const double weight = 1.0 / static_cast<double>(ranks_.size() * static_cast<std::size_t>(accumulation));
   double loss = 0;
-  for (int i = 0; i < accumulation; ++i) loss += must(rank.engine->accumulate(batch, weight, /*first=*/i == 0)).loss;
+  for (int i = 0; i < accumulation; ++i) must(rank.engine->enqueue(batch, weight, /*first=*/i == 0));
+  for (const MicroResult& micro : must(rank.engine->results())) loss += micro.loss;
   const auto computed = Clock::now();
   const auto vote = must(rank.engine->vote({weight * loss}, {}));
   phase.vote_s += seconds_since(computed);
@@ -70,10 +77,28 @@ void ShardedTrainer::step(Rank& rank, const Batch& batch, double lr, int accumul
   phase.losses.push_back(vote.sums.at(0));
 }
 
+void ShardedTrainer::run_ranks(const std::function<void(std::size_t)>& body) {
+  std::vector<std::exception_ptr> failures(ranks_.size());
+  std::vector<std::thread> running;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    running.emplace_back([&, r] {
+      try {
+        body(r);
+      } catch (...) {
+        failures[r] = std::current_exception();
+        if (ranks_[r].group) ranks_[r].group->abort("a rank of the benchmark failed");
+      }
+    });
+  }
+  for (auto& thread : running) thread.join();
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
 Phase ShardedTrainer::run(const std::vector<Batch>& batches, int steps, double lr, int threads, int accumulation) {
   std::vector<Phase> phases(ranks_.size());
-  std::vector<std::exception_ptr> failures(ranks_.size());
-  const auto body = [&](std::size_t r) {
+  run_ranks([&](std::size_t r) {
     at::set_num_threads(1);
     kernels::set_num_threads(threads);
     Rank& rank = ranks_[r];
@@ -86,22 +111,7 @@ Phase ShardedTrainer::run(const std::vector<Batch>& batches, int steps, double l
     must(rank.group->barrier());
     phases[r].seconds = seconds_since(begin);
     phases[r].minor_faults = minor_faults() - faults;
-  };
-  std::vector<std::thread> running;
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    running.emplace_back([&, r] {
-      try {
-        body(r);
-      } catch (...) {
-        failures[r] = std::current_exception();
-        ranks_[r].group->abort("a rank of the benchmark failed");
-      }
-    });
-  }
-  for (auto& thread : running) thread.join();
-  for (const auto& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  });
   for (std::size_t r = 1; r < phases.size(); ++r) {
     phases[0].tensors.peak_bytes += phases[r].tensors.peak_bytes;
     phases[0].tensors.allocations += phases[r].tensors.allocations;

@@ -134,17 +134,6 @@ Plan plan_of(const Setup& setup, const JobConfig& job, const ModelCost& cost) {
   return std::get<Plan>(std::move(outcome));
 }
 
-DitSize size_of(const JobConfig& job) {
-  const std::int64_t side = job.model.image_encoder.image_size / job.model.image_encoder.patch_size;
-  return {.latent_height = job.model.target_height / job.model.codec.stride_hw,
-          .latent_width = job.model.target_width / job.model.codec.stride_hw,
-          .blocks = job.data.window.chunks,
-          .actions_per_block = job.data.window.action_horizon,
-          .text_tokens = job.model.text_encoder.max_length,
-          .image_tokens = 1 + side * side,
-          .samples = job.training.micro_batch_size};
-}
-
 /// Where an error comes from: the kernels of each unit's program, predicted and measured; those of a block by family.
 std::string kernels_text(const JobConfig& job, const CoreRates& rates, int threads) {
   at::set_num_threads(1);
@@ -195,16 +184,14 @@ Row measure(const Setup& setup, const CoreRates& rates, const Options& options) 
   Row row{
       .name = setup.name, .parameters = plan.parameters, .predicted = must(predict_on_cores(job, cost, plan, rates))};
 
-  job.parallelism.mode = plan.sharding;
-  job.activation_checkpoint.mode = plan.activation_checkpoint;
-  job.activation_checkpoint.counts = plan.recompute_counts;
+  job = decided_job(std::move(job), plan);
   if (options.kernels) fmt::print("{}", kernels_text(job, rates, row.predicted.threads));
   const auto network = std::make_shared<DitNetwork>(job.model, job.data.window.chunks);
   ShardedTrainer trainer(network, row.predicted.ranks, job_engine_options(job, /*run_dir=*/""),
                          testing::random_parameters(state_units(network->units()), kStateSeed, at::kFloat));
   const auto dtype = dtype_of_precision(job.precision.param);
   const std::vector<Batch> batches(static_cast<std::size_t>(row.predicted.ranks),
-                                   make_dit_batch(job.model, size_of(job), dtype));
+                                   make_dit_batch(job.model, dit_size_of(job), dtype));
   const auto run = [&](int steps) {
     return trainer.run(batches, steps, kRate, row.predicted.threads, static_cast<int>(plan.batch.accumulation));
   };

@@ -93,6 +93,15 @@ class NcclCollective final : public Collective {
     });
   }
 
+  Result<void> enqueue_reduce_scatter(std::span<float> part, std::span<const float> whole,
+                                      device::Stream& stream) override {
+    // the shares of a gather, the other way
+    TROUPE_TRY(check_all_gather(std::as_bytes(whole), std::as_bytes(part), world()));
+    return issue("reduce_scatter", stream, [&](cudaStream_t on) {
+      return ncclReduceScatter(whole.data(), part.data(), part.size(), ncclFloat32, ncclSum, communicator_, on);
+    });
+  }
+
   Result<void> register_memory(std::span<std::byte> memory) override {
     if (memory.empty()) return {};
     return watch_->register_memory(fmt::format("registering memory of rank {} of {}", rank(), world()), communicator_,

@@ -230,6 +230,8 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
       return core_.unit_memory.stash_in(op.unit);
     case OpKind::exchange:
       return exchange(op);
+    case OpKind::reduce_scatter:
+      return reduce_scatter(op);
     case OpKind::replicate:
       return groups_.replicas.enqueue_all_gather(rank().arenas.bytes(op.accesses.back().range),
                                                  rank().arenas.bytes(op.accesses.front().range), stream_of(op.stream));
@@ -328,6 +330,13 @@ Result<void> StepExecutor::exchange(const Op& op) {
   if (sent.empty()) return {};
   return groups_.sharing.enqueue_all_to_all(rank().arenas.bytes(rank().plan.staging(op.unit)), sent,
                                             stream_of(op.stream));
+}
+
+Result<void> StepExecutor::reduce_scatter(const Op& op) {
+  const auto sent = rank().arenas.floats(op.accesses.front().range);
+  if (sent.empty()) return {};
+  return groups_.sharing.enqueue_reduce_scatter(rank().arenas.floats(rank().plan.staging(op.unit)), sent,
+                                                stream_of(op.stream));
 }
 
 Result<void> StepExecutor::add(const Op& op) {

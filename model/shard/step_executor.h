@@ -101,6 +101,7 @@ class StepExecutor {
   Result<void> backward(const Op& op, StepCall& call);
   Result<void> run_network(const Op& op, StepCall& call);
   Result<void> exchange(const Op& op);
+  Result<void> reduce_scatter(const Op& op);
   Result<void> add(const Op& op);
   Result<void> sum(const Op& op);
   Result<void> clear_gaps(const Op& op, int unit, const ArenaRange& gradient);

@@ -42,7 +42,7 @@ ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
     kept_before += at(u).kept;
     if (is_stashed(u)) stash_slot_bytes_ = std::max(stash_slot_bytes_, at(u).kept);
     const bool is_trained = at(u).keep == UnitKeep::trained;
-    if (is_trained) largest_sent = std::max(largest_sent, at(u).padded);
+    if (is_trained) largest_sent = std::max(largest_sent, staging(u).bytes);
     if (is_trained) largest_shard = std::max(largest_shard, elements(u));
     if (u >= shape_.chain) continue;
     slot_.push_back(all * shape_.param_bytes);
@@ -74,7 +74,7 @@ ArenaPlan::ArenaPlan(StepShape shape) : shape_(std::move(shape)) {
       has_all_slots() ? (shape_.is_alone() ? 0 : all * shape_.param_bytes) : shape_.param_slots * slot_bytes_;
   size(ArenaKind::gradient_slots) =
       shape_.grad_slots * gradient_slot_bytes_ + (shape_.adds_up_whole() ? whole * kF32 : 0);
-  if (!shape_.is_alone()) size(ArenaKind::staging) = largest_sent * kF32;
+  if (!shape_.is_alone()) size(ArenaKind::staging) = largest_sent;
   if (shape_.replicas > 1)
     size(ArenaKind::staging) = std::max(size(ArenaKind::staging), shape_.replicas * largest_shard * kF32);
   if (shape_.has_replicated()) {
@@ -174,7 +174,9 @@ ArenaRange ArenaPlan::whole_gradient(int unit) const {
           at(unit).padded * kF32};
 }
 
-ArenaRange ArenaPlan::staging(int unit) const { return {ArenaKind::staging, 0, at(unit).padded * kF32}; }
+ArenaRange ArenaPlan::staging(int unit) const {
+  return {ArenaKind::staging, 0, (shape_.sums_on_the_way ? elements(unit) : at(unit).padded) * kF32};
+}
 
 ArenaRange ArenaPlan::replicated_gradients() const {
   return {ArenaKind::replicated_gradients, 0, bytes(ArenaKind::replicated_gradients)};

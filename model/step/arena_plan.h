@@ -144,6 +144,9 @@ struct StepShape {
   /// ZeRO-1: the chain's gradients are added up whole on every rank and summed over the ranks once a step; their
   /// accumulators lie in them
   bool whole_gradients = false;
+  /// Gradients are added up over the ranks on their way, in the collective's order, in place of an exchange of parts
+  /// that are added up in rank order.
+  bool sums_on_the_way = false;
   /// States lie behind the device's own memory and come into slots for their update: moments, and the masters where
   /// they are not what is gathered.
   bool offloads_states = false;
@@ -197,6 +200,7 @@ class ArenaPlan {
   ArenaRange gradient_slot(int slot, int unit) const;
   /// Where StepShape::adds_up_whole().
   ArenaRange whole_gradient(int unit) const;
+  /// What the other ranks sent of a unit's gradient, or its sum over the ranks.
   ArenaRange staging(int unit) const;
   /// The replicas' sums of this rank's shard.
   ArenaRange replica_staging(int unit) const { return {ArenaKind::staging, 0, shape_.replicas * gradient(unit).bytes}; }

@@ -26,9 +26,11 @@ enum class OpKind : std::uint8_t {
   network,
   /// every rank gets the others' gradients of its shard of a unit
   exchange,
+  /// in place of an exchange: the sum of a unit's gradients over the ranks, added up by the collective on its way
+  reduce_scatter,
   /// every replica gets the others' sums of this rank's shard
   replicate,
-  /// they are added up in rank order into the accumulator; alone: the gradient slot is
+  /// they are added up in rank order into the accumulator; alone, or behind a reduce_scatter: one part is
   sum,
   /// a unit's gradient in a slot is added to its whole one
   add,
@@ -54,9 +56,10 @@ enum class OpKind : std::uint8_t {
   publish,
 };
 constexpr auto enum_names(OpKind) {
-  return std::array{"input",     "gather",    "forward", "stash_out", "stash_in", "backward", "network",
-                    "exchange",  "replicate", "sum",     "add",       "square",   "agree",    "clip",
-                    "curvature", "fetch",     "update",  "store",     "average",  "snapshot", "publish"};
+  return std::array{"input",   "gather",   "forward",        "stash_out", "stash_in", "backward",
+                    "network", "exchange", "reduce_scatter", "replicate", "sum",      "add",
+                    "square",  "agree",    "clip",           "curvature", "fetch",    "update",
+                    "store",   "average",  "snapshot",       "publish"};
 }
 
 /// Operations of one stream run in order; those of different streams beside each other, ordered by Op::waits

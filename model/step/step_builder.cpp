@@ -54,9 +54,11 @@ Work StepBuilder::work_of(const Op& op) const {
       return {};
     case OpKind::gather:
     case OpKind::replicate:
-    case OpKind::exchange: {
+    case OpKind::exchange:
+    case OpKind::reduce_scatter: {
       // of what becomes whole, or of what was found: all but this rank's own part
-      const ArenaRange& whole = op.kind == OpKind::exchange ? op.accesses.front().range : op.accesses.back().range;
+      const bool is_scattered = op.kind == OpKind::exchange || op.kind == OpKind::reduce_scatter;
+      const ArenaRange& whole = is_scattered ? op.accesses.front().range : op.accesses.back().range;
       const double others = 1.0 - 1.0 / (op.kind == OpKind::replicate ? plan_.shape().replicas : plan_.shape().world);
       Work work;
       work.sent_bytes = others * static_cast<double>(whole.bytes);
@@ -211,10 +213,10 @@ void StepBuilder::reduce(int unit, const ArenaRange& gradient, int grad_slot) {
          .unit = unit,
          .micro = micro_,
          .grad_slot = grad_slot,
-         .parts = plan_.shape().world,
+         .parts = plan_.shape().sums_on_the_way ? 1 : plan_.shape().world,
          .adds = is_sum};
   if (!is_alone()) {
-    emit({.kind = OpKind::exchange,
+    emit({.kind = plan_.shape().sums_on_the_way ? OpKind::reduce_scatter : OpKind::exchange,
           .stream = OpStream::reduce,
           .unit = unit,
           .micro = micro_,

@@ -43,6 +43,14 @@ TEST_F(MemoryModelTest, ShardAndSlotBytesFollowTheTable) {
   EXPECT_EQ(t.feed_bytes, 900);
   EXPECT_EQ(t.total(), t.engine_bytes() + t.arena_bytes());
 }
+TEST_F(MemoryModelTest, WhatNcclAddsUpComesAsOnePartOfAUnit) {
+  ModelCost cost;
+  cost.units = {testing::make_unit("a", "a", {1024}), testing::make_unit("b", "b", {4096})};
+  const std::int64_t alone = learner_memory(job, cost, 1, 0).grad_slot_bytes;
+  job.parallelism.reduce = "nccl";
+  EXPECT_EQ(learner_memory(job, cost, 2, 0).grad_slot_bytes, (2 * 4096 + 4096 / 2) * 4);
+  EXPECT_EQ(learner_memory(job, cost, 1, 0).grad_slot_bytes, alone);
+}
 TEST_F(MemoryModelTest, ARankThatIsAloneHasNoParameterSlots) {
   const ModelCost cost = testing::tiny_cost();
   EXPECT_EQ(learner_memory(job, cost, 1, 4).param_slot_bytes, 0);

@@ -242,6 +242,12 @@ TEST_F(PlannerTest, EqualInputsGiveEqualPlans) {
 }
 
 // One test per reason.
+TEST_F(PlannerInfeasibleTest, CoresAddNothingUpOnTheWay) {
+  job.parallelism.reduce = "nccl";
+  EXPECT_EQ(plan_or_fail(cluster_of("8xH200"), job).collective, "nccl");
+  job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0:0-1"};
+  EXPECT_THAT(reason(cluster_of("cpu16-64G"), job), HasSubstr("2 learners are on cores"));
+}
 TEST_F(PlannerInfeasibleTest, TooFewNodes) {
   job.cluster.num_nodes = 3;
   EXPECT_THAT(reason(cluster_of("2xcpu16-64G"), job), HasSubstr("start 1 more, or cluster.num_nodes=2"));

@@ -53,6 +53,7 @@ OpSeconds seconds_on_cores(const Op& op, const ArenaPlan& plan, const CoreStep& 
       return sum.add({.family = KernelFamily::serial}).take();
     case OpKind::gather:
     case OpKind::exchange:
+    case OpKind::reduce_scatter:
     case OpKind::replicate:
       return sum.add({.family = step.transfer, .bytes = op.work.sent_bytes}).take();
     case OpKind::forward:

@@ -67,6 +67,7 @@ OpSeconds seconds_on_device(const Op& op, const ArenaPlan& plan, const DeviceSte
     }
     case OpKind::gather:
     case OpKind::exchange:
+    case OpKind::reduce_scatter:
       return collective(shape.world);
     case OpKind::replicate:
       return collective(shape.replicas);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "kernels/product.h"
+#include "placement/planner.h"
 #include "workers/learner/engine_options.h"
 
 namespace troupe::workers {
@@ -22,20 +23,13 @@ class FormScope {
   const ProductForm before_;
 };
 
-/// The job with the plan's levels of recompute.
-JobConfig decided(JobConfig job, const Plan& plan) {
-  job.activation_checkpoint.mode = plan.activation_checkpoint;
-  job.activation_checkpoint.counts = plan.recompute_counts;
-  return job;
-}
-
 }  // namespace
 
 std::vector<UnitKernels> planned_kernels(const JobConfig& job, const Plan& plan, const std::string& form) {
   const FormScope scope(form);
   const auto dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat;
   return unit_kernels(job.model, job.data.window, dtype, plan.batch.micro,
-                      job_engine_options(decided(job, plan), /*run_dir=*/"").recompute);
+                      job_engine_options(decided_job(job, plan), /*run_dir=*/"").recompute);
 }
 
 double product_flops(const PlannedStep& step, const std::vector<UnitKernels>& units) {

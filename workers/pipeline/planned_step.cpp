@@ -8,6 +8,7 @@
 #include "model/step/step_builder.h"
 #include "model/step/step_text.h"
 #include "placement/memory_model.h"
+#include "placement/planner.h"
 #include "placement/recompute_plan.h"
 #include "placement/sharding.h"
 
@@ -16,8 +17,7 @@ namespace {
 
 /// What blocks keep of a micro-batch.
 void add_kept(StepShape& shape, const JobConfig& job, const ModelCost& model, const Plan& plan) {
-  const BlockCounts counts =
-      block_counts({.mode = plan.activation_checkpoint, .counts = plan.recompute_counts}, job.model.dit.num_layers);
+  const BlockCounts counts = block_counts(job.activation_checkpoint, job.model.dit.num_layers);
   const std::vector<std::size_t> levels = block_levels(counts);
   for (int u = 1; u + 1 < shape.chain; ++u) {
     const LevelCost& keeps = model.levels.at(levels.at(static_cast<std::size_t>(u) - 1));
@@ -27,6 +27,7 @@ void add_kept(StepShape& shape, const JobConfig& job, const ModelCost& model, co
   }
 }
 
+/// Of a decided job.
 StepShape shape_of(const JobConfig& job, const ModelCost& cost, const Plan& plan) {
   const std::int64_t world = sharing_ranks(job.parallelism, plan.batch.data_ranks);
   StepShape shape{.world = static_cast<int>(world),
@@ -45,12 +46,12 @@ StepShape shape_of(const JobConfig& job, const ModelCost& cost, const Plan& plan
                            .keep = unit.trainable ? UnitKeep::trained : UnitKeep::frozen,
                            .has_replicated = has_replicated && !unit.replicated});
   }
-  shape.whole_gradients = plan.sharding == "zero1";
+  shape.whole_gradients = job.parallelism.mode == "zero1";
+  shape.sums_on_the_way = job.parallelism.reduce == "nccl";
   shape.offloads_states = job.offload.states;
-  ParallelismConfig decided = job.parallelism;
-  decided.mode = plan.sharding;
-  shape.param_slots =
-      keeps_parameters(decided) ? shape.chain : std::min(static_cast<int>(decided.param_slots), shape.chain);
+  shape.param_slots = keeps_parameters(job.parallelism)
+                          ? shape.chain
+                          : std::min(static_cast<int>(job.parallelism.param_slots), shape.chain);
   shape.stash_slots = job.offload.activations ? kStashSlots : 0;
   add_kept(shape, job, cost, plan);
   return shape;
@@ -63,7 +64,7 @@ Result<PlannedStep> planned_step(const JobConfig& job, const ModelCost& cost, co
     return Error{Errc::failed_precondition,
                  "--schedule shows the step of a job that fine-tunes DreamZero; this job trains a policy"};
   }
-  const auto arenas = std::make_shared<ArenaPlan>(shape_of(job, cost, plan));
+  const auto arenas = std::make_shared<ArenaPlan>(shape_of(decided_job(job, plan), cost, plan));
   const StepShape& shape = arenas->shape();
   std::vector<bool> trained;
   for (const UnitShape& unit : shape.units) trained.push_back(unit.keep == UnitKeep::trained);

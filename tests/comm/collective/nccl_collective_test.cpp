@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "device/cuda/cuda_device.h"
 #include "tests/comm/collective/collective_conformance.h"
 #include "tests/comm/collective/wrapped_collective.h"
@@ -119,6 +121,32 @@ TEST_F(NcclCollectiveTest, OperationsAreEnqueuedWithoutWaiting) {
     const auto found = device::standin::report();
     EXPECT_THAT(found.findings, ::testing::IsEmpty());
     EXPECT_EQ(found.collectives, 4);
+  }
+}
+
+TEST_F(NcclCollectiveTest, ASumOverRanksLandsInParts) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    run_ranks(3, {.seed = seed, .devices = 3}, [&](Rank& rank, Collective& c) {
+      std::vector<float> whole(3 * 100), part(100);
+      for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = noisy(c.rank(), 0, i);
+      const auto there = rank.put(bytes(whole)), sum = rank.put(bytes(part));
+      const auto floats = [](std::span<std::byte> memory) {
+        return std::span(reinterpret_cast<float*>(memory.data()), memory.size() / sizeof(float));
+      };
+      auto& stream = rank.stream();
+      stream.enqueue([&] { return c.enqueue_reduce_scatter(floats(sum), floats(there), stream); });
+      stream.copy(bytes(part).data(), sum.data(), 400);
+      ASSERT_TRUE(stream.synchronize());
+      for (std::size_t i = 0; i < 100; ++i) {
+        const std::size_t at = static_cast<std::size_t>(c.rank()) * 100 + i;
+        const double first = noisy(0, 0, at), second = noisy(1, 0, at), third = noisy(2, 0, at);
+        ASSERT_NEAR(part[i], first + second + third, 1e-6 * (std::abs(first) + std::abs(second) + std::abs(third)));
+      }
+      const auto refused = c.enqueue_reduce_scatter(floats(sum), floats(there).first(299), stream);
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code(), Errc::invalid_argument);
+    });
+    EXPECT_THAT(device::standin::report().findings, ::testing::IsEmpty());
   }
 }
 

@@ -1,5 +1,5 @@
-// NCCL: communicators of few ranks, sends and receives, and all-gathers; data goes through files (nccl_board.h).
-// Calls return at once, as a communicator with blocking = 0 does.
+// NCCL: communicators of few ranks, sends and receives, all-gathers and reduce-scatters; data goes through files
+// (nccl_board.h). Calls return at once, as a communicator with blocking = 0 does.
 #include <fmt/core.h>
 #include <nccl.h>
 #include <unistd.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@
 namespace troupe::device::standin {
 namespace {
 
-constexpr std::uint32_t kSend = 1, kAllGather = 2;
+constexpr std::uint32_t kSend = 1, kAllGather = 2, kReduceScatter = 3;
 
 struct Communicator {
   std::unique_ptr<NcclBoard> board;
@@ -35,6 +36,8 @@ struct Transfer {
   std::uint64_t address = 0, bytes = 0;
   Envelope envelope;
   bool is_done = false;
+  /// Where what came is kept until it is added up; null: it goes to `address`.
+  std::shared_ptr<std::vector<std::byte>> kept = nullptr;
 };
 
 /// What one item of a stream does: an operation, or a group of them.
@@ -44,6 +47,8 @@ struct Operation {
   std::vector<Transfer> sends, receives;
   /// its part has been sent
   bool is_sent = false;
+  /// where the sum of what was received goes
+  std::optional<Transfer> sum = std::nullopt;
 };
 
 /// Handles that live. Guarded by the runtime's lock.
@@ -113,8 +118,31 @@ bool take(const Operation& operation, const Transfer& transfer) {
     fail_of(operation, ncclInvalidUsage);
     return false;
   }
-  if (auto* to = bytes_at(operation, transfer, /*is_read=*/false)) board.receive(transfer.peer, {to, transfer.bytes});
+  if (transfer.kept != nullptr) {
+    transfer.kept->resize(transfer.bytes);
+    board.receive(transfer.peer, *transfer.kept);
+  } else if (auto* to = bytes_at(operation, transfer, /*is_read=*/false)) {
+    board.receive(transfer.peer, {to, transfer.bytes});
+  }
   return true;
+}
+
+/// In the order of a ring that ends at this rank: another than that of the ranks.
+void add_up(const Operation& operation) {
+  auto* const to = bytes_at(operation, *operation.sum, /*is_read=*/false);
+  if (to == nullptr) return;
+  const auto ranks = operation.receives.size();
+  const auto own = static_cast<std::size_t>(operation.communicator->board->rank());
+  std::vector<float> total(operation.sum->bytes / sizeof(float), 0.0F);
+  for (std::size_t step = 1; step <= ranks; ++step) {
+    const auto& part = *operation.receives[(own + step) % ranks].kept;
+    for (std::size_t i = 0; i < total.size(); ++i) {
+      float value = 0;
+      std::memcpy(&value, part.data() + i * sizeof(float), sizeof(float));
+      total[i] += value;
+    }
+  }
+  std::memcpy(to, total.data(), operation.sum->bytes);
 }
 
 /// Does what can be done; whether that is all.
@@ -135,6 +163,7 @@ bool go_on(Operation& operation) {
     if (!transfer.is_done) transfer.is_done = take(operation, transfer);
     is_done = is_done && transfer.is_done;
   }
+  if (is_done && operation.sum) add_up(operation);
   return is_done;
 }
 
@@ -153,8 +182,11 @@ ncclResult_t enqueue(std::shared_ptr<Operation> operation, cudaStream_t handle) 
                                 [operation](std::vector<Access>& accesses) {
                                   for (const auto& t : operation->sends)
                                     accesses.push_back({t.address, t.address + t.bytes, false});
-                                  for (const auto& t : operation->receives)
-                                    accesses.push_back({t.address, t.address + t.bytes, true});
+                                  for (const auto& t : operation->receives) {
+                                    if (t.kept == nullptr) accesses.push_back({t.address, t.address + t.bytes, true});
+                                  }
+                                  if (const auto& sum = operation->sum)
+                                    accesses.push_back({sum->address, sum->address + sum->bytes, true});
                                 },
                             .is_ready = [operation] { return go_on(*operation); }});
   return ncclInProgress;
@@ -310,6 +342,24 @@ ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDa
     operation->sends.push_back({peer, own, bytes, envelope});
     operation->receives.push_back({peer, at, bytes, envelope});
   }
+  return enqueue(std::move(operation), stream);
+}
+
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t what,
+                               ncclComm_t handle, cudaStream_t stream) {
+  const auto lock = Runtime::get().lock();
+  const auto communicator = find_communicator(handle);
+  if (communicator == nullptr || open_group().depth != 0 || type != ncclFloat32 || what != ncclSum)
+    return ncclInvalidArgument;
+  auto operation = std::make_shared<Operation>(Operation{"ncclReduceScatter", communicator, {}, {}});
+  const auto bytes = bytes_of(count, type);
+  const Envelope envelope{kReduceScatter, communicator->collectives++, bytes};
+  const auto first = reinterpret_cast<std::uint64_t>(from);
+  for (int peer = 0; peer < communicator->board->world(); ++peer) {
+    operation->sends.push_back({peer, first + static_cast<std::uint64_t>(peer) * bytes, bytes, envelope});
+    operation->receives.push_back({peer, 0, bytes, envelope, false, std::make_shared<std::vector<std::byte>>()});
+  }
+  operation->sum = Transfer{0, reinterpret_cast<std::uint64_t>(to), bytes, envelope};
   return enqueue(std::move(operation), stream);
 }
 

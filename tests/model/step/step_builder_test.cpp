@@ -61,6 +61,17 @@ TEST(StepBuilderTest, ARankThatIsAloneMovesNothingAndSumsFromTheSecondMicroBatch
   EXPECT_EQ(count(operations, OpKind::sum), 2 * 5);
 }
 
+TEST(StepBuilderTest, WhatIsSummedOnTheWayIsStagedAsAPart) {
+  StepShape shape = chain_shape({2048, 2048, 2048}, 2, 2, 1);
+  const auto staged = ArenaPlan(shape).bytes(ArenaKind::staging);
+  shape.sums_on_the_way = true;
+  const auto step = whole_step(shape, 2);
+  EXPECT_EQ(count(step.operations, OpKind::exchange), 0);
+  EXPECT_EQ(count(step.operations, OpKind::reduce_scatter), 2 * 3);
+  EXPECT_EQ(step.plan->bytes(ArenaKind::staging), staged / 2);
+  for (const Op& op : step.operations) EXPECT_TRUE(op.kind != OpKind::sum || op.parts == 1);
+}
+
 TEST(StepBuilderTest, WhatTheSlotsHoldIsNotGatheredAgainUntilItChanges) {
   const ArenaPlan plan(chain_shape({2048, 2048, 2048, 2048}, 2, 4, 1));
   StepBuilder builder(plan, StepState::empty(plan.shape()));
