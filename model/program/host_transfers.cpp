@@ -60,10 +60,16 @@ at::Tensor HostTransfers::upload(const at::Tensor& host) {
 at::Tensor HostTransfers::keep(const at::Tensor& constant) {
   const void* key = constant.unsafeGetTensorImpl();
   if (const auto known = kept_.find(key); known != kept_.end()) return known->second.there;
-  const auto memory = device_.allocate(static_cast<std::int64_t>(constant.nbytes()));
-  if (const auto pinned = pinned_copy(constant)) compute_.copy(memory->address(), pinned->address(), pinned->bytes());
+  auto memory = device_.allocate(static_cast<std::int64_t>(constant.nbytes()));
   auto there = kernels::tensor_over(device_, memory, 0, constant.sizes(), constant.scalar_type());
-  return kept_.emplace(key, Kept{constant, std::move(there)}).first->second.there;
+  const Kept& kept = kept_.emplace(key, Kept{constant, std::move(memory), std::move(there)}).first->second;
+  copy_constant(kept);
+  return kept.there;
+}
+
+void HostTransfers::copy_constant(const Kept& kept) {
+  if (const auto pinned = pinned_copy(kept.host))
+    compute_.copy(kept.memory->address(), pinned->address(), pinned->bytes());
 }
 
 at::Tensor HostTransfers::download(const at::Tensor& there) {
@@ -84,7 +90,7 @@ void HostTransfers::begin() {
   uploads_by_host_.clear();
 }
 
-void HostTransfers::settle() {
+void HostTransfers::settle(bool succeeded) {
   // what failed has reached the computation by the events, and counts no longer
   (void)inputs_->synchronize();
   for (auto& uploaded : uploaded_) uploaded.place.is_used = false;
@@ -92,6 +98,8 @@ void HostTransfers::settle() {
     for (auto& place : places) place.is_used = false;
   for (auto& pinned : used_pinned_) free_pinned_[pinned->bytes()].push_back(std::move(pinned));
   used_pinned_.clear();
+  if (succeeded) return;
+  for (const auto& [key, kept] : kept_) copy_constant(kept);
 }
 
 }  // namespace troupe::model

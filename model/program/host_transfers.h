@@ -32,8 +32,9 @@ class HostTransfers {
   at::Tensor keep(const at::Tensor& constant);
   /// A micro-batch begins: forgets what was uploaded. Work with it may still be under way.
   void begin();
-  /// All work is done: pinned memory that it used is used again from here on.
-  void settle();
+  /// All work is done, or skipped behind a failure that `compute` has returned: pinned memory that it used is used
+  /// again from here on. After a failure what is kept is copied once more, since its copy may have been skipped.
+  void settle(bool succeeded);
 
  private:
   using Shared = std::shared_ptr<device::Memory>;
@@ -51,13 +52,16 @@ class HostTransfers {
     Place place;
   };
   struct Kept {
-    at::Tensor host, there;
+    at::Tensor host;
+    Shared memory;
+    at::Tensor there;
   };
   /// The first that has that many bytes, or a new one.
   Place take_place(std::int64_t bytes);
   Shared take_pinned(std::int64_t bytes);
   /// The values in pinned memory; null for no bytes.
   Shared pinned_copy(const at::Tensor& host);
+  void copy_constant(const Kept& kept);
 
   device::Device& device_;
   device::Stream& compute_;

@@ -71,8 +71,8 @@ void UnitMemory::begin() {
   if (transfers_) transfers_->begin();
 }
 
-void UnitMemory::settle() {
-  if (transfers_) transfers_->settle();
+void UnitMemory::settle(bool succeeded) {
+  if (transfers_) transfers_->settle(succeeded);
 }
 
 void UnitMemory::clear(const at::Tensor& tensor) const {

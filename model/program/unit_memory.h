@@ -51,8 +51,8 @@ class UnitMemory {
   at::Tensor downloaded(const at::Tensor& tensor);
   /// A micro-batch begins. On a device the work of the one before may be under way.
   void begin();
-  /// All work is done.
-  void settle();
+  /// All work is done, or skipped behind a failure that the device's stream has returned.
+  void settle(bool succeeded);
   /// Zeros for a bound value; those of a device are the value's until they are asked for again.
   at::Tensor zeros(const Graph& graph, ValueId id);
   /// Writes zeros to a dense tensor.

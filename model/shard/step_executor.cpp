@@ -121,7 +121,7 @@ Result<void> StepExecutor::finish() {
   synchronize(*core_.compute);
   each_other_stream(synchronize);
   is_under_way_ = false;
-  core_.unit_memory.settle();
+  core_.unit_memory.settle(/*succeeded=*/result.has_value());
   return result;
 }
 

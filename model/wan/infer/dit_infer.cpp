@@ -94,13 +94,14 @@ DitInference::DitInference(const ModelConfig& config, std::int64_t max_blocks, s
 }
 
 void DitInference::start() {
-  (void)stream_->synchronize();
-  memory_.settle();
+  // of a call that threw
+  memory_.settle(stream_->synchronize().has_value());
   memory_.begin();
 }
 
 void DitInference::finish() {
   const auto done = stream_->synchronize();
+  memory_.settle(done.has_value());
   TORCH_CHECK(done, "the device: ", done ? "" : done.error().message());
 }
 

@@ -25,7 +25,7 @@ TEST_F(HostTransfersTest, AMicroBatchFindsTheAddressesOfTheLastOneLikeIt) {
     std::vector<const void*> found;
     for (int i = 0; i < uploads; ++i) found.push_back(transfers.upload(at::full({8}, i)).const_data_ptr());
     EXPECT_TRUE(stream->synchronize());
-    transfers.settle();
+    transfers.settle(/*succeeded=*/true);
     return found;
   };
   const auto three = addresses(3);
@@ -51,7 +51,7 @@ TEST_F(HostTransfersTest, MicroBatchesThatTheHostRunsAheadOfHaveTheirOwnValues) 
         host.fill_(-1);  // the host's own again
       }
       EXPECT_TRUE(stream->synchronize());
-      transfers.settle();
+      transfers.settle(/*succeeded=*/true);
       for (int micro = 0; micro < 4; ++micro) EXPECT_TRUE(at::all(back[micro] == micro).item<bool>());
     }
     EXPECT_THAT(device::standin::report().findings, ::testing::IsEmpty());
@@ -70,9 +70,24 @@ TEST_F(HostTransfersTest, AFailureIsForgottenOnceTheComputationHasToldOfIt) {
   transfers.begin();
   (void)transfers.upload(host);
   EXPECT_FALSE(stream->synchronize());
-  transfers.settle();
+  transfers.settle(/*succeeded=*/false);
   transfers.begin();
   const auto back = transfers.download(transfers.upload(host));
+  EXPECT_TRUE(stream->synchronize());
+  EXPECT_TRUE(at::all(back == 3).item<bool>());
+}
+
+TEST_F(HostTransfersTest, AConstantWhoseCopyWasSkippedIsCopiedAgain) {
+  const auto device = device::make_cuda_device(0).value();
+  const auto stream = device->make_stream(device::StreamUse::compute);
+  HostTransfers transfers(*device, *stream);
+  stream->enqueue([] { return Result<void>(Error{Errc::internal, "a launch failed"}); });
+  const auto constant = at::full({8}, 3.0f);
+  const auto there = transfers.keep(constant);
+  EXPECT_FALSE(stream->synchronize());
+  transfers.settle(/*succeeded=*/false);
+  transfers.begin();
+  const auto back = transfers.download(there);
   EXPECT_TRUE(stream->synchronize());
   EXPECT_TRUE(at::all(back == 3).item<bool>());
 }
