@@ -188,7 +188,7 @@ ncclResult_t enqueue(std::shared_ptr<Operation> operation, cudaStream_t handle) 
                                   if (const auto& sum = operation->sum)
                                     accesses.push_back({sum->address, sum->address + sum->bytes, true});
                                 },
-                            .is_ready = [operation] { return go_on(*operation); }});
+                            .is_ready = [operation = std::move(operation)] { return go_on(*operation); }});
   return ncclInProgress;
 }
 
