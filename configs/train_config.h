@@ -74,7 +74,7 @@ struct ParallelismConfig {
     v.choice(
         "reduce", &ParallelismConfig::reduce,
         "who adds up gradients over the ranks. ranks: each its own part, in rank order, with the same bits whatever "
-        "moves them; nccl: NCCL on their way, in its own order, with less memory. Learners on devices alone",
+        "moves them; nccl: NCCL's reduce-scatter, in its own order, with less memory. Learners on devices alone",
         {"ranks", "nccl"});
   }
 };

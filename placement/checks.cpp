@@ -180,6 +180,15 @@ void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::
   }
 }
 
+void check_reduce(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
+  const auto& learners = seats.at("learner");
+  if (job.parallelism.reduce != "nccl" || learners.size() == 1 || !learners.front().devices.empty()) return;
+  reasons.push_back(
+      fmt::format("parallelism.reduce is nccl, and the {} learners are on cores, which have no NCCL. "
+                  "Set parallelism.reduce=ranks",
+                  learners.size()));
+}
+
 namespace {
 
 // Positions are trajectory items, and every rank trains whole blocks.

@@ -22,6 +22,9 @@ std::string isolation_of(const JobConfig& job, const std::string& role);
 /// Reasons why `cluster.isolation` cannot be met: unknown roles, thread learners on several nodes or on devices.
 void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons);
 
+/// The reason why `parallelism.reduce` cannot be met: nccl for several learners on cores.
+void check_reduce(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons);
+
 /// global = micro * ranks * accumulation, and the shard degree. Appends to `reasons` what does not divide, with the
 /// nearest fix.
 BatchPlan plan_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::string>& reasons);

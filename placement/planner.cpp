@@ -209,6 +209,7 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
   check_seats(used, given, seats, reasons);
   check_isolation(given, seats, reasons);
+  check_reduce(given, seats, reasons);
   const auto ranks = static_cast<std::int64_t>(seats.at("learner").size());
   plan.batch = plan_batch(given, ranks, reasons);
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
@@ -216,13 +217,6 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.collective = on_devices(seats) && ranks > 1               ? "nccl"
                     : isolation_of(given, "learner") == "thread" ? "thread"
                                                                  : "gloo";
-  if (given.parallelism.reduce == "nccl" && ranks > 1 && plan.collective != "nccl") {
-    reasons.push_back(
-        fmt::format("parallelism.reduce is nccl, and the {} learners are on cores, where {} moves "
-                    "gradients and adds up nothing on their way: write ranks",
-                    ranks, plan.collective));
-    return Infeasible{std::move(reasons)};
-  }
   if (multiplies_bf16(given) && !on_devices(seats)) plan.products = product_form(given, cluster.products);
   for (const UnitCost& unit : cost.units) {
     plan.parameters += unit.params;

@@ -45,11 +45,11 @@ class Collective {
   }
   /// `whole` holds world parts of one size, f32: the sum over ranks of part r lands in rank r's `part`, in an order of
   /// the backend's own, the same in every call of these sizes. The two do not overlap. Errors: also failed_precondition
-  /// (a backend that adds up nothing on its way: all but nccl).
+  /// (a backend without a reduce-scatter: all but nccl).
   virtual Result<void> enqueue_reduce_scatter(std::span<float> part, std::span<const float> whole,
                                               device::Stream& stream) {
     (void)part, (void)whole, (void)stream;
-    return Error{Errc::failed_precondition, backend() + " adds up nothing on its way: parallelism.reduce is ranks"};
+    return Error{Errc::failed_precondition, backend() + " has no reduce-scatter: write parallelism.reduce=ranks"};
   }
   /// Memory of a device that operations on streams will use again and again, which lives as long as the group. Errors:
   /// resource_exhausted, aborted.

@@ -83,7 +83,7 @@ StepShape EngineMemory::shape_for(int ranks) const {
                   .param_slots = options.param_slots,
                   .grad_slots = options.whole_gradients ? 1 : options.grad_slots,
                   .whole_gradients = options.whole_gradients,
-                  .sums_on_the_way = options.sums_on_the_way,
+                  .reduce_scatters = options.reduce_scatters,
                   .offloads_states = options.offload.states,
                   .stash_slots = options.offload.stash_slots};
   for (std::size_t u = 0; u < units.size(); ++u) {

@@ -36,8 +36,8 @@ struct EngineOptions {
   /// Gradients are added up whole on every rank and summed over the ranks once a step (ZeRO-1, arXiv:1910.02054); not
   /// with a manual backward.
   bool whole_gradients = false;
-  /// Gradients are added up by the collective on their way, in its order, not in rank order: with nccl alone.
-  bool sums_on_the_way = false;
+  /// Gradients are summed over the ranks by a reduce-scatter, in the collective's order, not in rank order; NCCL alone.
+  bool reduce_scatters = false;
   OffloadOptions offload = {};
   /// An update runs just before the unit's values are used the next time (StepBuilder::postpone_update). Changes no
   /// bit.

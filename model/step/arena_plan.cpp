@@ -175,7 +175,7 @@ ArenaRange ArenaPlan::whole_gradient(int unit) const {
 }
 
 ArenaRange ArenaPlan::staging(int unit) const {
-  return {ArenaKind::staging, 0, (shape_.sums_on_the_way ? elements(unit) : at(unit).padded) * kF32};
+  return {ArenaKind::staging, 0, (shape_.reduce_scatters ? elements(unit) : at(unit).padded) * kF32};
 }
 
 ArenaRange ArenaPlan::replicated_gradients() const {

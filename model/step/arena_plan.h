@@ -144,9 +144,9 @@ struct StepShape {
   /// ZeRO-1: the chain's gradients are added up whole on every rank and summed over the ranks once a step; their
   /// accumulators lie in them
   bool whole_gradients = false;
-  /// Gradients are added up over the ranks on their way, in the collective's order, in place of an exchange of parts
-  /// that are added up in rank order.
-  bool sums_on_the_way = false;
+  /// Gradients are summed over the ranks by a reduce-scatter, in the collective's order, in place of an exchange of
+  /// parts that are added up in rank order.
+  bool reduce_scatters = false;
   /// States lie behind the device's own memory and come into slots for their update: moments, and the masters where
   /// they are not what is gathered.
   bool offloads_states = false;

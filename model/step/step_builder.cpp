@@ -213,10 +213,10 @@ void StepBuilder::reduce(int unit, const ArenaRange& gradient, int grad_slot) {
          .unit = unit,
          .micro = micro_,
          .grad_slot = grad_slot,
-         .parts = plan_.shape().sums_on_the_way ? 1 : plan_.shape().world,
+         .parts = plan_.shape().reduce_scatters ? 1 : plan_.shape().world,
          .adds = is_sum};
   if (!is_alone()) {
-    emit({.kind = plan_.shape().sums_on_the_way ? OpKind::reduce_scatter : OpKind::exchange,
+    emit({.kind = plan_.shape().reduce_scatters ? OpKind::reduce_scatter : OpKind::exchange,
           .stream = OpStream::reduce,
           .unit = unit,
           .micro = micro_,

@@ -242,7 +242,7 @@ TEST_F(PlannerTest, EqualInputsGiveEqualPlans) {
 }
 
 // One test per reason.
-TEST_F(PlannerInfeasibleTest, CoresAddNothingUpOnTheWay) {
+TEST_F(PlannerInfeasibleTest, CoresHaveNoNccl) {
   job.parallelism.reduce = "nccl";
   EXPECT_EQ(plan_or_fail(cluster_of("8xH200"), job).collective, "nccl");
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0:0-1"};

@@ -46,7 +46,7 @@ EngineOptions job_engine_options(const JobConfig& config, const std::string& run
                                                               : static_cast<int>(config.parallelism.param_slots),
           .grad_slots = static_cast<int>(config.parallelism.grad_slots),
           .whole_gradients = config.parallelism.mode == "zero1",
-          .sums_on_the_way = config.parallelism.reduce == "nccl",
+          .reduce_scatters = config.parallelism.reduce == "nccl",
           .offload = {.states = config.offload.states,
                       .stash_slots = config.offload.activations ? kStashSlots : 0,
                       .folder = offload_folder(config, run_dir)},

@@ -47,7 +47,7 @@ StepShape shape_of(const JobConfig& job, const ModelCost& cost, const Plan& plan
                            .has_replicated = has_replicated && !unit.replicated});
   }
   shape.whole_gradients = job.parallelism.mode == "zero1";
-  shape.sums_on_the_way = job.parallelism.reduce == "nccl";
+  shape.reduce_scatters = job.parallelism.reduce == "nccl";
   shape.offloads_states = job.offload.states;
   shape.param_slots = keeps_parameters(job.parallelism)
                           ? shape.chain

@@ -61,10 +61,10 @@ TEST(StepBuilderTest, ARankThatIsAloneMovesNothingAndSumsFromTheSecondMicroBatch
   EXPECT_EQ(count(operations, OpKind::sum), 2 * 5);
 }
 
-TEST(StepBuilderTest, WhatIsSummedOnTheWayIsStagedAsAPart) {
+TEST(StepBuilderTest, AReduceScatterStagesOnePart) {
   StepShape shape = chain_shape({2048, 2048, 2048}, 2, 2, 1);
   const auto staged = ArenaPlan(shape).bytes(ArenaKind::staging);
-  shape.sums_on_the_way = true;
+  shape.reduce_scatters = true;
   const auto step = whole_step(shape, 2);
   EXPECT_EQ(count(step.operations, OpKind::exchange), 0);
   EXPECT_EQ(count(step.operations, OpKind::reduce_scatter), 2 * 3);

@@ -160,16 +160,16 @@ TEST_F(TwoDevicesEngineTest, RanksThatExchangeOverNcclGiveTheBitsOfOneThatAccumu
   run.world = 2;
   run.micro_batches = 1;
   // one copy of the parameters in shards, whose sums NCCL makes too (of two ranks there is one order), and two replicas
-  for (const auto& [sharing_ranks, sums_on_the_way] : {std::pair(0, false), std::pair(0, true), std::pair(1, false)}) {
+  for (const auto& [sharing_ranks, reduce_scatters] : {std::pair(0, false), std::pair(0, true), std::pair(1, false)}) {
     device::standin::reset({.seed = 5, .devices = 2});
     NcclRanks ranks(2);
     run.join = ranks.join();
     run.options.sharing_ranks = sharing_ranks;
-    run.options.sums_on_the_way = sums_on_the_way;
+    run.options.reduce_scatters = reduce_scatters;
     const auto got = train(run);
     EXPECT_EQ(got.losses, want.losses);
     EXPECT_EQ(got.norms, want.norms);
-    EXPECT_TRUE(got.state == want.state) << "sharing ranks " << sharing_ranks << ", on the way " << sums_on_the_way;
+    EXPECT_TRUE(got.state == want.state) << "sharing ranks " << sharing_ranks << ", reduce-scatter " << reduce_scatters;
     const auto found = device::standin::report();
     EXPECT_THAT(found.findings, IsEmpty());
     EXPECT_EQ(found.collectives > 0, device::standin::counts());
