@@ -14,7 +14,7 @@
 
 #include "base/file_io.h"
 #include "bench/model/call_prediction.h"
-#include "bench/model/device_call.h"
+#include "bench/model/device_policy_call.h"
 #include "bench/model/dit_case.h"
 #include "bench/model/sharded_trainer.h"
 #include "bench/support/bench_options.h"

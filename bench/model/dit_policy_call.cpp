@@ -11,6 +11,7 @@
 #include "bench/model/reference_dit.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/infer/dit_infer.h"
+#include "tests/model/wan/network_run.h"
 
 namespace troupe::bench {
 namespace {
@@ -64,7 +65,8 @@ void advance(Sample& sample, const at::Tensor& cond, const at::Tensor& uncond, c
 class OurCall {
  public:
   OurCall(const DitCase& dit_case, const Scene& scene)
-      : scene_(scene), network_(dit_case.config, dit_case.max_blocks, scene.actions.size(1), view_of(dit_case)) {
+      : scene_(scene),
+        network_(dit_case.config, dit_case.max_blocks, scene.actions.size(1), testing::whole_view(dit_case.weights)) {
     const at::NoGradGuard no_grad;
     const EpisodeContext context{.text = {network_.text_keys(scene.prompt), network_.text_keys(scene.negative)},
                                  .clip = scene.clip,
@@ -92,11 +94,6 @@ class OurCall {
   }
 
  private:
-  static ParamView view_of(const DitCase& dit_case) {
-    ParamView view;
-    for (const auto& [name, weight] : dit_case.weights) view.set(name, weight);
-    return view;
-  }
   const Scene& scene_;
   DitInference network_;
   std::unique_ptr<DitEpisode> episode_;

@@ -54,10 +54,10 @@ ShardedTrainer::ShardedTrainer(const std::shared_ptr<const Network>& network, in
   for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].group = join_thread_group(group, static_cast<int>(r));
   run_ranks([&](std::size_t r) {
     Rank& rank = ranks_[r];
-    const auto own = devices.empty() ? std::span<const kernels::ComputeDevice>() : devices.subspan(r, 1);
-    auto& device = own.empty() ? device::host_device() : *own.front().device;
-    if (!own.empty() && world > 1) rank.group = must(join_nccl_group(std::move(rank.group), device, kPatience));
-    rank.engine = std::make_unique<Engine>(network, options, device, own.empty() ? nullptr : own.front().kernels.get());
+    const kernels::ComputeDevice* own = devices.empty() ? nullptr : &devices[r];
+    device::Device& device = own == nullptr ? device::host_device() : *own->device;
+    if (own != nullptr && world > 1) rank.group = must(join_nccl_group(std::move(rank.group), device, kPatience));
+    rank.engine = std::make_unique<Engine>(network, options, device, own == nullptr ? nullptr : own->kernels.get());
     must(rank.engine->attach(*rank.group));
     must(rank.engine->load(InMemoryWeights(rank.engine->units(), weights)));
   });

@@ -24,6 +24,13 @@ inline ParamView laid_out(const std::vector<ParamSpec>& params, at::ScalarType d
   return views_of(layout, at::full({layout.padded(1)}, fill, dtype), /*leaves=*/false);
 }
 
+/// Every parameter of a DiT in one view.
+inline ParamView whole_view(const NamedTensors& parameters) {
+  ParamView view;
+  for (const auto& [name, tensor] : parameters) view.set(name, tensor);
+  return view;
+}
+
 /// Parameters of every unit, larger than initial ones so that all paths matter (a zero head would hide everything).
 inline NamedTensors random_parameters(const std::vector<UnitSpec>& units, std::uint64_t seed, at::ScalarType dtype) {
   NamedTensors out;

@@ -12,13 +12,6 @@
 
 namespace troupe::testing {
 
-/// Every parameter of a DiT in one view.
-inline ParamView whole_view(const NamedTensors& parameters) {
-  ParamView view;
-  for (const auto& [name, tensor] : parameters) view.set(name, tensor);
-  return view;
-}
-
 inline NamedTensors cast_parameters(const NamedTensors& parameters, at::ScalarType dtype) {
   NamedTensors out;
   for (const auto& [name, tensor] : parameters) out[name] = tensor.to(dtype);

@@ -1,4 +1,4 @@
-#include "bench/model/device_call.h"
+#include "bench/model/device_policy_call.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -11,6 +11,7 @@
 #include "bench/model/call_prediction.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/infer/dit_infer.h"
+#include "tests/model/wan/network_run.h"
 
 namespace troupe::bench {
 namespace {
@@ -19,12 +20,6 @@ namespace key = batch_keys;
 
 /// Of the middle of a denoising, in thousandths.
 constexpr double kTime = 600;
-
-ParamView view_of(const NamedTensors& weights) {
-  ParamView view;
-  for (const auto& [name, weight] : weights) view.set(name, weight);
-  return view;
-}
 
 /// Text whose rows behind the first ones are zero, as those behind a prompt are.
 at::Tensor prompt_of(const at::Tensor& text) {
@@ -44,7 +39,7 @@ CallSeconds time_call(const JobConfig& job, const NamedTensors& weights, kernels
   const Batch batch = make_dit_batch(job.model, size, weights.begin()->second.scalar_type());
   const auto nfpb = job.model.latent_frames_per_block, nspb = job.model.states_per_block;
   const at::Tensor &clean = batch.at(key::kCleanLatents), &noisy = batch.at(key::kNoisyLatents);
-  DitInference dit(job.model, size.blocks, size.actions_per_block, view_of(weights),
+  DitInference dit(job.model, size.blocks, size.actions_per_block, testing::whole_view(weights),
                    {.where = {.device = &device, .graphs = graphs}});
   const at::Tensor prompt = prompt_of(batch.at(key::kContext));
   const EpisodeContext context{
