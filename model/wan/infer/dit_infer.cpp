@@ -94,7 +94,7 @@ DitInference::DitInference(const ModelConfig& config, std::int64_t max_blocks, s
 }
 
 void DitInference::start() {
-  // of a call that threw
+  // what a call that threw has left
   memory_.settle(stream_->synchronize().has_value());
   memory_.begin();
 }
