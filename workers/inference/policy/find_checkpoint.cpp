@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/file_io.h"
 #include "base/hugging_face.h"
@@ -14,6 +15,21 @@
 namespace troupe::workers {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// RUN/checkpoints/LINK of a run that is named as in find_run. None for another form, or without such a run.
+std::optional<CheckpointPlace> find_link(const std::string& source, const std::string& run_root) {
+  const fs::path path = source, folder = path.parent_path();
+  if (folder.filename() != "checkpoints") return std::nullopt;
+  const auto run = find_run(folder.parent_path().string(), run_root);
+  if (!run) return std::nullopt;
+  CheckpointPlace place{.folder = run->checkpoints() + "/" + path.filename().string(), .run = run->root()};
+  if (!checkpoint_kind(place.folder)) return std::nullopt;
+  return place;
+}
+
+}  // namespace
 
 Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::string& run_root) {
   const auto files = find_model_files(source);
@@ -27,6 +43,7 @@ Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::st
     if (!code && real.parent_path().filename() == "checkpoints") place.run = real.parent_path().parent_path().string();
     return place;
   }
+  if (auto place = find_link(source, run_root)) return *place;
   const auto run = find_run(source, run_root);
   if (!run) {
     std::string why = run.error().message();  // its first line says what is missing, the others what is there

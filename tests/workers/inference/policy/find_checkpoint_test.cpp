@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/support/hub_home.h"
 
 namespace troupe::workers {
@@ -27,6 +29,19 @@ TEST(FindCheckpointTest, ARepositoryOfTheCacheThatIsNoPolicyIsNotDownloadedAgain
   ASSERT_FALSE(place);
   EXPECT_THAT(place.error().message(), HasSubstr("me/policy is in the Hugging Face cache as " + (home / "home")));
   EXPECT_THAT(place.error().message(), Not(HasSubstr("hf download")));
+}
+
+TEST(FindCheckpointTest, ALinkOfARunIsFoundByTheRunsName) {
+  const testing::HubHome home;
+  home.put("runs/job/20261130-000000-0000/config.resolved.yaml");
+  home.put("runs/job/20261130-000000-0000/checkpoints/best/manifest.json");
+  const auto place = find_checkpoint("job/checkpoints/best", home / "runs");
+  ASSERT_TRUE(place) << place.error().message();
+  const std::string run = std::filesystem::canonical(home / "runs/job/20261130-000000-0000");
+  EXPECT_EQ(place->run, run);
+  EXPECT_EQ(place->folder, run + "/checkpoints/best");
+  EXPECT_THAT(find_checkpoint("job/checkpoints/worst", home / "runs").error().message(),
+              HasSubstr("job/checkpoints/worst"));
 }
 
 }  // namespace
