@@ -2,7 +2,7 @@
 # From demonstrations to reinforcement learning on arm7/reach-v1: records scripted demonstrations, clones them, goes on in the simulator, compares
 # both policies on the same evaluation seeds and noise with McNemar's exact test, and serves the trained one to itself.
 # --from state: rl_arm7_reach_sft, then rl_arm7_reach_grpo_flow; pixels: rl_arm7_reach_pixels_sft, then rl_arm7_reach_pixels_grpo; pixels_ppo: then
-# rl_arm7_reach_pixels_ppo; dreamzero: sft_arm7_reach_tiny for 5,000 steps, of which the checkpoint with the least held-out loss goes on with
+# rl_arm7_reach_pixels_ppo; dreamzero: sft_arm7_reach_tiny, of which the checkpoint with the least held-out loss goes on with
 # rl_dreamzero_tiny_arm7, beside rl_arm7_reach_sft from the same recordings.
 #     bench/rl/reach_flow.sh [--from state|pixels|pixels_ppo|dreamzero] [--seed S] [--episodes N] [--out RESULT.md] [--troupe TROUPE] [--sft k=v]... [--rl k=v]... [--short]
 # Everything stays in build/rl-curves/reach-flow-*; exit status 1 unless the cloned policy succeeds in 30 to 60 % (pixels: 40 % and more; pixels_ppo and
@@ -43,13 +43,8 @@ case $from in
     # of 400 and 200, the second seed's clone succeeded in 89 and 84 %, which left little to learn
     clone=sft_arm7_reach_tiny improve=rl_dreamzero_tiny_arm7 cameras=(--cameras front) demonstrations=100 data=data/arm7-reach-front least=0 gain=0.1 rows=112
     start=sft/latest/checkpoints/best beside=rl_arm7_reach_sft
-    sft=(checkpoint.keep_best=eval/loss checkpoint.interval=500 eval.every=500 eval.max_samples=32 'data.eval_episodes=[0,1,2,3,4,5,6,7]'
-      training.steps=5000 optimizer.lr=2e-3 ${sft[@]+"${sft[@]}"})
     # as the policy plays that goes on from it: one of the recordings' phrases in every episode, no guidance
     play=(--env arm7/reach-v1 --sampler euler --steps 4 --cfg-scale 1 --state-self-only --instruction "guide the arm to the green sphere")
-    # what succeeds in half of its episodes learns from success alone: 32 groups of eight an iteration, in eight updates
-    rl=(env.options.sparse=true env.num_envs=256 training.global_batch_size=448 training.micro_batch_size=56
-      algorithm.policy_gradient.update_epochs=2 training.steps=60 lr_scheduler.name=cosine checkpoint.interval=20 ${rl[@]+"${rl[@]}"})
     ;;
   *) usage "--from $from; wanted state, pixels, pixels_ppo or dreamzero" ;;
 esac

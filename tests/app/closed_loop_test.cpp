@@ -13,9 +13,10 @@ class ClosedLoopRunTest : public RlRunTest {
   void SetUp() override {
     ASSERT_TRUE(succeeded(troupe({"record", "arm7/reach-v1", "--out", "data/arm7-reach-front", "--episodes", "4",
                                   "--cameras", "front", "--seed", "3"})));
-    ASSERT_TRUE(succeeded(troupe({"run", "sft_arm7_reach_tiny", "job.run_root=" + (dir_ / "runs"), "training.steps=3",
-                                  "checkpoint.interval=3", "eval.every=0", "training.global_batch_size=4",
-                                  "training.micro_batch_size=2", "data.eval_episodes=[3]"})));
+    ASSERT_TRUE(
+        succeeded(troupe({"run", "sft_arm7_reach_tiny", "job.run_root=" + (dir_ / "runs"), "training.steps=3",
+                          "checkpoint.interval=3", "checkpoint.keep_best=none", "eval.every=0",
+                          "training.global_batch_size=4", "training.micro_batch_size=2", "data.eval_episodes=[3]"})));
   }
   /// Two episodes of at most 50 control steps, a policy call every 8.
   ProgramEnd eval(const std::string& checkpoint, const Words& words = {}) const {

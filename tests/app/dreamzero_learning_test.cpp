@@ -13,7 +13,7 @@ class DreamzeroLearningTest : public RlRunTest {
     ASSERT_TRUE(succeeded(troupe({"record", "arm7/reach-v1", "--out", "data/arm7-reach-front", "--episodes", "4",
                                   "--cameras", "front", "--seed", "3", "--image-size", "64"})));
     ASSERT_TRUE(succeeded(troupe({"run", "sft_arm7_reach_tiny", "job.run_root=" + (dir_ / "runs"), "training.steps=3",
-                                  "checkpoint.interval=3", "eval.every=0", "training.global_batch_size=4",
+                                  "checkpoint.interval=3", "eval.every=3", "training.global_batch_size=4",
                                   "training.micro_batch_size=2", "data.eval_episodes=[3]"})));
   }
   /// Two iterations of one minibatch: 8 environments, two policy calls an episode.
@@ -26,7 +26,9 @@ class DreamzeroLearningTest : public RlRunTest {
                  "env.group_size=4",
                  "env.max_episode_steps=16",
                  "env.options.image_size=64",
+                 "env.options.sparse=false",
                  "rollout.steps=16",
+                 "algorithm.policy_gradient.update_epochs=1",
                  "training.steps=2",
                  "training.global_batch_size=16",
                  "training.micro_batch_size=8",
@@ -64,7 +66,7 @@ TEST_F(DreamzeroLearningTest, AFineTunedModelLearnsInTheEnvironmentOfItsRecordin
 TEST_F(DreamzeroLearningTest, AWindowOfSeveralCallsLearns) {
   ASSERT_TRUE(
       succeeded(troupe({"run", "sft_arm7_reach_tiny", "job.name=windows", "job.run_root=" + (dir_ / "runs"),
-                        "training.steps=3", "checkpoint.interval=3", "eval.every=0", "training.global_batch_size=4",
+                        "training.steps=3", "checkpoint.interval=3", "eval.every=3", "training.global_batch_size=4",
                         "training.micro_batch_size=2", "data.eval_episodes=[3]", "data.window.chunks=2"})));
   ASSERT_TRUE(
       succeeded(troupe(learn({"model.init.path=windows", "data.window.chunks=2", "env.frame_offsets=[0, 4]"}))));
