@@ -2,12 +2,7 @@
 
 #include <cstdint>
 
-// Host compilers inline these into loops compiled for several instruction sets; nvcc compiles them for both sides.
-#if defined(__CUDACC__)
-#define TROUPE_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define TROUPE_HOST_DEVICE inline __attribute__((always_inline))
-#endif
+#include "base/host_device.h"
 
 namespace troupe::image {
 

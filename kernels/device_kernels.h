@@ -7,6 +7,7 @@
 #include "kernels/activation.h"
 #include "kernels/adamw_update.h"
 #include "kernels/attention_plan.h"
+#include "kernels/clip.h"
 #include "kernels/device_runs.h"
 
 namespace troupe::kernels {
@@ -204,6 +205,19 @@ struct AdamWRun {
   const std::int32_t* skip = nullptr;
 };
 
+/// kernels/cuda/step_decision.h.
+struct StepDecisionRun {
+  const double* squares = nullptr;
+  std::int64_t ranks = 1;
+  std::int64_t sharing_ranks = 1;
+  std::int64_t units = 0;
+  const std::int32_t* group_of = nullptr;
+  const ClipGroup* groups = nullptr;
+  std::int64_t num_groups = 0;
+  float* scales = nullptr;
+  std::int32_t* skip = nullptr;
+};
+
 /// Rows of [samples, rows, channels], of which the channels of a row alone are neighbours.
 struct DeviceBlock {
   void* data = nullptr;
@@ -268,6 +282,7 @@ class DeviceKernels {
   virtual Result<void> sum_of_squares(const float* x, std::int64_t count, double* sum, device::Stream& stream) = 0;
   virtual Result<void> rank_sum(float* out, const float* parts, std::int64_t ranks, std::int64_t count, bool add,
                                 device::Stream& stream) = 0;
+  virtual Result<void> step_decision(const StepDecisionRun& run, device::Stream& stream) = 0;
 
   virtual Result<void> squared_error(const DeviceSquaredError& error, float* row_sums, float* loss,
                                      device::Stream& stream) = 0;

@@ -128,8 +128,7 @@ class Measurement {
     auto& row = times_.ours[i];
     const auto phase = step_ours(i, steps, threads());
     row.ms.values.push_back(per_sample_ms(phase.seconds, steps));
-    row.vote_ms.values.push_back(per_sample_ms(phase.vote_s, steps));
-    row.commit_ms.values.push_back(per_sample_ms(phase.commit_s, steps));
+    row.update_ms.values.push_back(per_sample_ms(phase.update_s, steps));
     if (!times_.setup.compares_threads || options_.ours_alone) return;
     row.one_thread_ms.values.push_back(per_sample_ms(step_ours(i, steps, 1).seconds, steps));
   }

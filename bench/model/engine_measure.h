@@ -14,10 +14,10 @@ namespace troupe::bench {
 struct OurTimes {
   std::string name;  ///< the setup's with -L3 (blocks run again in backward) or -keep (their graphs are kept)
   bool recompute = false;
-  Series ms = {}, vote_ms = {}, commit_ms = {};  ///< a sample
-  Series one_thread_ms = {};                     ///< of one rank with one thread, where the setup asks for it
-  std::vector<double> losses = {};               ///< of all steps from the initial values on
-  std::int64_t bytes = 0;                        ///< engines, and the most tensors beside them during a step
+  Series ms = {}, update_ms = {};   ///< a sample
+  Series one_thread_ms = {};        ///< of one rank with one thread, where the setup asks for it
+  std::vector<double> losses = {};  ///< of all steps from the initial values on
+  std::int64_t bytes = 0;           ///< engines, and the most tensors beside them during a step
   /// A step of the last warm phase: tensors allocated, those inside LibTorch's attention, minor faults of the process.
   std::string warm = "- | - | -";
 };

@@ -18,15 +18,15 @@ std::string mib(std::int64_t bytes) {
 /// Where a sample's time goes, in shares of it; by medians.
 std::string rest_table(const std::vector<EngineTimes>& all) {
   std::string table =
-      "| case | ours, ms a sample | linear products | attention's products | vote | commit | all else |\n"
-      "|---|---|---|---|---|---|---|\n";
+      "| case | ours, ms a sample | linear products | attention's products | vote and update | all else |\n"
+      "|---|---|---|---|---|---|\n";
   for (const auto& times : all) {
     if (times.setup.size.dim != all.back().setup.size.dim || times.products_ms.values.empty()) continue;
     for (const auto& row : times.ours) {
       const double ours = row.ms.median();
       double rest = ours;
       std::string cells;
-      for (const auto* part : {&times.linear_ms, &times.attention_ms, &row.vote_ms, &row.commit_ms}) {
+      for (const auto* part : {&times.linear_ms, &times.attention_ms, &row.update_ms}) {
         rest -= part->median();
         cells += fmt::format(" {:.0f} ({:.0f} %) |", part->median(), 100 * part->median() / ours);
       }

@@ -65,15 +65,16 @@ ShardedTrainer::ShardedTrainer(const std::shared_ptr<const Network>& network, in
 
 void ShardedTrainer::step(Rank& rank, const Batch& batch, double lr, int accumulation, Phase& phase) const {
   const double weight = 1.0 / static_cast<double>(ranks_.size() * static_cast<std::size_t>(accumulation));
-  double loss = 0;
   for (int i = 0; i < accumulation; ++i) must(rank.engine->enqueue(batch, weight, /*first=*/i == 0));
-  for (const MicroResult& micro : must(rank.engine->results())) loss += micro.loss;
-  const auto computed = Clock::now();
-  const auto vote = must(rank.engine->vote({weight * loss}, {}));
-  phase.vote_s += seconds_since(computed);
-  const auto voted = Clock::now();
-  rank.engine->commit(lr, vote);
-  phase.commit_s += seconds_since(voted);
+  auto computed = Clock::now();
+  const auto numbers = [&](const std::vector<MicroResult>& results) {
+    computed = Clock::now();
+    double loss = 0;
+    for (const MicroResult& micro : results) loss += micro.loss;
+    return StepNumbers{.sums = {weight * loss}, .maxima = {}};
+  };
+  const auto vote = must(rank.engine->finish_step(lr, numbers));
+  phase.update_s += seconds_since(computed);
   phase.losses.push_back(vote.sums.at(0));
 }
 

@@ -15,11 +15,11 @@ namespace troupe::bench {
 
 /// What some steps took.
 struct Phase {
-  double seconds = 0;               ///< wall time of all steps, from one barrier of the ranks to another
-  double vote_s = 0, commit_s = 0;  ///< of these, rank 0's in vote and in commit
-  std::vector<double> losses;       ///< of each step, mean over the global batch
-  TensorUse tensors = {};           ///< of the steps, all ranks
-  std::int64_t minor_faults = 0;    ///< of the process meanwhile
+  double seconds = 0;             ///< wall time of all steps, from one barrier of the ranks to another
+  double update_s = 0;            ///< of these, rank 0's from a step's results to its end
+  std::vector<double> losses;     ///< of each step, mean over the global batch
+  TensorUse tensors = {};         ///< of the steps, all ranks
+  std::int64_t minor_faults = 0;  ///< of the process meanwhile
 };
 
 /// Troupe's learner: one Engine for each rank over the thread collective, and between devices NCCL. Engines and their
@@ -33,7 +33,7 @@ class ShardedTrainer {
 
   /// Runs steps of `accumulation` micro-batches for each rank: batches[r] is rank r's, each time. Each rank has a
   /// thread of its own, in which LibTorch may use one thread and the kernels `threads`. Throws std::runtime_error when
-  /// a rank fails. A device still updates behind the last step: phases that follow one another begin and end alike.
+  /// a rank fails.
   Phase run(const std::vector<Batch>& batches, int steps, double lr, int threads, int accumulation = 1);
 
   /// What the engines of all ranks have allocated.

@@ -42,10 +42,12 @@ Result<void> train(const std::string& dataset_folder) {
       samples.push_back({.position = step * batch + i, .bytes = slot, .xxh3 = 0, .void_reason = {}});
     }
     TROUPE_ASSIGN(const Batch inputs, task->train_batch(samples));
-    TROUPE_ASSIGN(const MicroResult result, engine.accumulate(inputs, 1.0, true));
-    TROUPE_ASSIGN(const StepVote vote, engine.vote({}, {}));
-    engine.commit(1e-3, vote);
-    fmt::print("step {:2}  loss {:.4f}  gradient norm {:.3f}\n", step + 1, result.loss, vote.grad_norm);
+    TROUPE_TRY(engine.enqueue(inputs, 1.0, true));
+    const auto loss = [](const std::vector<MicroResult>& results) {
+      return model::StepNumbers{.sums = {results.front().loss}, .maxima = {}};
+    };
+    TROUPE_ASSIGN(const StepVote vote, engine.finish_step(1e-3, loss));
+    fmt::print("step {:2}  loss {:.4f}  gradient norm {:.3f}\n", step + 1, vote.sums.front(), vote.grad_norm);
   }
   return {};
 }

@@ -18,6 +18,7 @@
 #include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/row_sum.h"
 #include "kernels/cuda/squared_error.h"
+#include "kernels/cuda/step_decision.h"
 #include "kernels/cuda/weighted_sum.h"
 
 namespace troupe::kernels::cuda {
@@ -241,6 +242,10 @@ class CudaKernels final : public DeviceKernels {
   Result<void> rank_sum(float* sum, const float* parts, std::int64_t ranks, std::int64_t count, bool add,
                         Stream& stream) override {
     return launched("rank_sum", launch_rank_sum(sum, parts, ranks, count, add, handle(stream)));
+  }
+  Result<void> step_decision(const StepDecisionRun& r, Stream& stream) override {
+    return launched("step_decision", launch_step_decision(r.squares, r.ranks, r.sharing_ranks, r.units, r.group_of,
+                                                          r.groups, r.num_groups, r.scales, r.skip, handle(stream)));
   }
 
   Result<void> squared_error(const DeviceSquaredError& e, float* row_sums, float* loss, Stream& stream) override {

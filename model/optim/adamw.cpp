@@ -104,9 +104,4 @@ double sum_of_squares(std::span<const float> x) {
   return total;
 }
 
-float clip_factor(double norm, double limit) {
-  if (limit <= 0) return 1.0f;
-  return static_cast<float>(std::min(1.0, limit / (norm + 1e-6)));
-}
-
 }  // namespace troupe::model

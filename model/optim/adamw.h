@@ -37,7 +37,4 @@ void adamw_step(std::span<float> param, std::span<simd::Bf16> m, std::span<simd:
 /// for the same run at any alignment.
 double sum_of_squares(std::span<const float> x);
 
-/// Clip factor for a gradient of that norm: min(1, limit / (norm + 1e-6)); 1 when limit is 0 (off).
-float clip_factor(double norm, double limit);
-
 }  // namespace troupe::model

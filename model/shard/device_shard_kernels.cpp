@@ -5,21 +5,10 @@
 namespace troupe::model {
 namespace {
 
-/// What the AdamW kernels of a unit read behind their updates.
-struct AdamWScalars {
-  float gradient_scale = 1;
-  /// the host has read the vote: nothing is skipped
-  std::int32_t skip = 0;
-};
-
 class DeviceShardKernels final : public ShardKernels {
  public:
   DeviceShardKernels(std::size_t units, device::Device& device, kernels::DeviceKernels& kernels)
-      : device_(device),
-        kernels_(kernels),
-        squares_(make(static_cast<std::int64_t>(units * sizeof(double)))),
-        squared_(units, false),
-        constants_(units) {}
+      : device_(device), kernels_(kernels), constants_(units) {}
 
   Result<void> copy(std::span<std::byte> to, std::span<const std::byte> from, device::Stream& stream) override {
     TROUPE_CHECK(to.size() >= from.size(), "a copy has room");
@@ -41,39 +30,18 @@ class DeviceShardKernels final : public ShardKernels {
     return kernels_.rank_sum(sum.data(), parts.data(), ranks, static_cast<std::int64_t>(sum.size()), add, stream);
   }
 
-  Result<void> square(std::size_t unit, std::span<const float> gradient, device::Stream& stream) override {
-    TROUPE_CHECK(!squared_[unit], "a vote asks for a unit's squares once");
-    squared_[unit] = true;
-    auto* sum = reinterpret_cast<double*>(squares_.there->address()) + unit;
-    return kernels_.sum_of_squares(gradient.data(), static_cast<std::int64_t>(gradient.size()), sum, stream);
-  }
-  Result<std::vector<double>> take_squares(device::Stream& stream) override {
-    stream.copy(squares_.pinned->address(), squares_.there->address(), squares_.there->bytes());
-    TROUPE_TRY(stream.synchronize());
-    std::vector<double> sums(squared_.size());
-    const auto* found = reinterpret_cast<const double*>(squares_.pinned->address());
-    for (std::size_t u = 0; u < sums.size(); ++u) {
-      if (squared_[u]) sums[u] = found[u];
-      squared_[u] = false;
-    }
-    return sums;
-  }
-
   Result<void> adamw(const AdamWShard& s, const std::vector<AdamWInterval>& intervals,
                      device::Stream& stream) override {
     if (intervals.empty()) return {};
-    const auto updates = intervals.size() * sizeof(kernels::AdamWUpdate);
-    const auto bytes = static_cast<std::int64_t>(updates + sizeof(AdamWScalars));
-    // the copy of the update before is done: a vote has waited for all of its step
+    const auto bytes = static_cast<std::int64_t>(intervals.size() * sizeof(kernels::AdamWUpdate));
+    // the copy of the update before is done: the host has waited for its step
     auto& own = constants_[s.unit];
     if (!own.pinned || own.pinned->bytes() != bytes) own = make(bytes);
     auto* to = reinterpret_cast<kernels::AdamWUpdate*>(own.pinned->address());
     for (const auto& interval : intervals) *to++ = interval.update;
-    *reinterpret_cast<AdamWScalars*>(to) = {s.gradient_scale, 0};
     stream.copy(own.there->address(), own.pinned->address(), bytes);
 
     const auto* update = reinterpret_cast<const kernels::AdamWUpdate*>(own.there->address());
-    const auto* there = reinterpret_cast<const AdamWScalars*>(own.there->address() + updates);
     const auto moment_bytes = s.has_bf16_moments ? sizeof(simd::Bf16) : sizeof(float);
     for (const auto& interval : intervals) {
       const auto begin = interval.begin;
@@ -86,8 +54,8 @@ class DeviceShardKernels final : public ShardKernels {
                           .published = s.published.empty() ? nullptr : s.published.data() + begin,
                           .count = static_cast<std::int64_t>(interval.end - begin),
                           .update = update++,
-                          .gradient_scale = &there->gradient_scale,
-                          .skip = &there->skip},
+                          .gradient_scale = s.scale_there,
+                          .skip = s.skip_there},
                          stream));
     }
     return {};
@@ -102,10 +70,7 @@ class DeviceShardKernels final : public ShardKernels {
 
   device::Device& device_;
   kernels::DeviceKernels& kernels_;
-  /// f64 by unit, and whether one is asked for
-  Mirrored squares_;
-  std::vector<bool> squared_;
-  /// by unit: its intervals' constants, then AdamWScalars
+  /// by unit: its intervals' constants
   std::vector<Mirrored> constants_;
 };
 

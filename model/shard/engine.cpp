@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "base/check.h"
+#include "base/stopwatch.h"
 #include "base/trace.h"
 #include "model/shard/step_executor.h"
 
@@ -144,6 +146,7 @@ Result<void> Engine::enqueue(const Batch& batch, double weight, bool first, cons
   call.plan = &plan;
   call.batch = &micro.batch;
   call.weight = weight;
+  call.is_first = first;
   call.levels = core_.options.recompute;
   call.manual = plan.manual_backward(core_.options.explicit_backward && is_f32 && !core_.options.whole_gradients);
   const auto way = call.manual ? Differentiation::manual : Differentiation::units;
@@ -197,40 +200,98 @@ Result<Outputs> Engine::forward(const Batch& batch, const Network* objective) {
   return outputs;
 }
 
+Result<void> Engine::start_vote(StepCall& call) {
+  const auto build = [](StepBuilder& builder) { builder.vote(); };
+  return start(nullptr, PartKind::vote, {}, build, call);
+}
+
 Result<StepVote> Engine::vote(std::vector<double> sums, std::vector<double> maxima) {
   TROUPE_TRY(check_ready("vote"));
   if (!is_open_)
     return Error{Errc::failed_precondition, "vote: no micro-batch has been accumulated since the last step"};
   TROUPE_TRY(take_results());
   const Span span("vote", SpanKind::wait);
+  const auto begin = std::chrono::steady_clock::now();
   StepCall call{.sums = std::move(sums), .maxima = std::move(maxima)};
-  const auto build = [](StepBuilder& builder) { builder.vote(); };
-  if (auto done = start(nullptr, PartKind::vote, {}, build, call); !done) return give_up(done.error().with("vote"));
+  auto done = start_vote(call);
+  if (done) done = executor_->finish();
+  if (done) done = executor_->take_vote(call);
+  if (!done) return give_up(done.error().with("vote"));
+  call.vote.seconds = seconds_since(begin);
   return std::move(call.vote);
 }
 
-void Engine::commit(double lr, const StepVote& vote) {
-  std::map<std::size_t, double> rates;
-  for (std::size_t g = 0; g < core_.groups.size(); ++g) rates[g] = lr;
-  update(rates, vote);
+Result<StepVote> Engine::finish_step(double lr, const StepNumbersOf& numbers) { return end_step(rates_of(lr), numbers); }
+
+Result<StepVote> Engine::finish_step(const GroupRates& rates, const StepNumbersOf& numbers) {
+  return end_step(rates_of(rates), numbers);
 }
 
-void Engine::commit(const GroupRates& rates, const StepVote& vote) {
+Result<StepVote> Engine::end_step(const std::map<std::size_t, double>& rates, const StepNumbersOf& numbers) {
+  TROUPE_TRY(check_ready("a step's end"));
+  if (!is_open_)
+    return Error{Errc::failed_precondition, "a step's end: no micro-batch has been accumulated since the last step"};
+  if (!core_.device_vote) {
+    TROUPE_TRY(take_results());
+    StepNumbers own = numbers(results_);
+    TROUPE_ASSIGN(StepVote vote, this->vote(std::move(own.sums), std::move(own.maxima)));
+    vote.finite ? update(rates, vote) : discard();
+    return vote;
+  }
+  StepCall call;
+  const auto run = [&]() -> Result<void> {
+    TROUPE_TRY(start_vote(call));
+    TROUPE_TRY(start_update(rates, {}));
+    TROUPE_TRY(finish());
+    TROUPE_TRY(take_results());
+    const Span span("vote", SpanKind::wait);
+    StepNumbers own = numbers(results_);
+    call.sums = std::move(own.sums), call.maxima = std::move(own.maxima);
+    const auto begin = std::chrono::steady_clock::now();
+    TROUPE_TRY(executor_->take_vote(call));
+    call.vote.seconds = seconds_since(begin);
+    return {};
+  };
+  if (const auto done = run(); !done) {
+    has_state_ = false;  // the update may have run
+    return give_up(done.error().with("a step's end"));
+  }
+  if (!call.vote.finite) take_back_update(rates);
+  discard();
+  return std::move(call.vote);
+}
+
+void Engine::commit(double lr, const StepVote& vote) { update(rates_of(lr), vote); }
+
+void Engine::commit(const GroupRates& rates, const StepVote& vote) { update(rates_of(rates), vote); }
+
+std::map<std::size_t, double> Engine::rates_of(double lr) const {
+  std::map<std::size_t, double> rates;
+  for (std::size_t g = 0; g < core_.groups.size(); ++g) rates[g] = lr;
+  return rates;
+}
+
+std::map<std::size_t, double> Engine::rates_of(const GroupRates& rates) const {
   std::map<std::size_t, double> by_group;
   for (const auto& [name, lr] : rates) {
     const std::size_t group = core_.groups.find(name);
     TROUPE_CHECK(group != UnitGroups::kNone,
-                 fmt::format("a commit of group '{}', which no trainable unit names", name));
+                 fmt::format("an update of group '{}', which no trainable unit names", name));
     by_group[group] = lr;
   }
-  update(by_group, vote);
+  return by_group;
 }
 
 void Engine::update(const std::map<std::size_t, double>& rates, const StepVote& vote) {
-  const Span span("optimizer");
   TROUPE_CHECK(vote.finite, "a step with a gradient that is not finite is discarded");
   TROUPE_CHECK(is_open_, "a step has gradients");
   TROUPE_CHECK(vote.group_squares.size() == core_.groups.size(), "the vote is this engine's");
+  start_update(rates, vote).value();  // nothing in it can fail
+  discard();
+}
+
+Result<void> Engine::start_update(const std::map<std::size_t, double>& rates, const StepVote& vote) {
+  const Span span("optimizer");
   std::vector<bool> units(core_.units.size(), false);
   ++core_.updates;
   core_.counts.whole_steps = 0;
@@ -242,9 +303,15 @@ void Engine::update(const std::map<std::size_t, double>& rates, const StepVote& 
   const auto build = [&](StepBuilder& builder) {
     core_.options.lazy_optimizer ? builder.postpone_update(units) : builder.update(units);
   };
-  start(nullptr, PartKind::update, units, build, call).value();  // nothing in it can fail
+  TROUPE_TRY(start(nullptr, PartKind::update, units, build, call));
   if (has_postponed()) last_commit_ = {vote, rates};
-  discard();
+  return {};
+}
+
+void Engine::take_back_update(const std::map<std::size_t, double>& rates) {
+  --core_.updates;
+  for (const auto& [group, lr] : rates) core_.groups.set_updates(group, core_.groups.updates(group) - 1);
+  core_.step.postponed.assign(core_.units.size(), false);
 }
 
 void Engine::estimate_curvature(double factor, const StepVote& vote) {

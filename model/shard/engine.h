@@ -45,18 +45,25 @@ class StateSource {
                             float* out) const = 0;
 };
 
+/// What a rank tells the others of a step, f64: summed over ranks, and their maximum.
+struct StepNumbers {
+  std::vector<double> sums, maxima;
+};
+using StepNumbersOf = std::function<StepNumbers(const std::vector<MicroResult>&)>;
+
 /// One rank of a sharded learner: runs a Network whose parameters lie in flat shards over the ranks of a Collective
 /// (docs/learner-engine.md; the sharding of ZeRO-3, arXiv:1910.02054). One step is: accumulate once per micro-batch,
-/// vote, then commit or discard.
+/// finish_step; or vote, then commit or discard.
 ///
 /// All ranks call the same functions in the same order with the same options; the batches differ. One thread at a time,
-/// but abort() from any. After an error from enqueue, results, accumulate, vote, forward or gather_views the open step
-/// is lost and the group unusable: destroy that collective (which ends what it still has under way in the engine's
-/// buffers), make a new one, attach it, and load() the last committed state. Errors of those: aborted,
+/// but abort() from any. After an error from enqueue, results, accumulate, finish_step, vote, forward or gather_views
+/// the open step is lost and the group unusable: destroy that collective (which ends what it still has under way in the
+/// engine's buffers), make a new one, attach it, and load() the last committed state. Errors of those: aborted,
 /// deadline_exceeded (from the collective), failed_precondition (no group or no state; ranks that differ in layout or
 /// updates), internal (the network threw).
 ///
-/// A device works behind the host: enqueue and commit return before it is done, results and vote wait for it.
+/// A device works behind the host: enqueue and commit return before it is done; results, vote and finish_step wait for
+/// it.
 ///
 /// An *objective* is another Network over the same units, such as one phase of an actor-critic algorithm. Its UnitSpecs
 /// may say `trainable = false` of units that this phase only uses: they get no gradient from it. It must live as long
@@ -93,6 +100,12 @@ class Engine {
   Result<std::vector<MicroResult>> results();
   /// enqueue, and the result of this micro-batch.
   Result<MicroResult> accumulate(const Batch& batch, double weight, bool first, const Network* objective = nullptr);
+  /// Ends a step after its last micro-batch: a vote, then the commit of the groups of `rates`, or discard() where the
+  /// vote is not finite. `numbers` gives the caller's from the step's results. The same values as those calls, but a
+  /// device decides by itself and has all of it to do before the host waits for the first time.
+  Result<StepVote> finish_step(const GroupRates& rates, const StepNumbersOf& numbers);
+  /// Of all groups at one learning rate.
+  Result<StepVote> finish_step(double lr, const StepNumbersOf& numbers);
   /// Agrees on the gradient norms and on whether the step is usable. After the last micro-batch of a step. Two
   /// all-reduces of f64: the sums of squares of each group and `sums`, then `maxima` with what identifies layout and
   /// updates. All ranks pass as many numbers.
@@ -183,7 +196,7 @@ class Engine {
   /// Which objective (null: none), which kind of call, of which units, and from what the buffers hold.
   using PartKey = std::tuple<const ObjectivePlan*, PartKind, std::vector<bool>, StepState>;
 
-  /// Waits for what talks to other ranks. An aborted group fails it, even where the streams went on.
+  /// Waits for all that was started. An aborted group fails it, even where the streams went on.
   Result<void> finish();
   /// Waits for the micro-batches that are enqueued, and keeps their results.
   Result<void> take_results();
@@ -194,6 +207,15 @@ class Engine {
   /// Starts a part, which `build` writes where it is not known yet.
   Result<void> start(const ObjectivePlan* plan, PartKind kind, const std::vector<bool>& units,
                      const std::function<void(StepBuilder&)>& build, StepCall& call);
+  /// Groups by index, of `rates` or all at one.
+  std::map<std::size_t, double> rates_of(const GroupRates& rates) const;
+  std::map<std::size_t, double> rates_of(double lr) const;
+  Result<StepVote> end_step(const std::map<std::size_t, double>& rates, const StepNumbersOf& numbers);
+  /// Counts an update of those groups, and starts it.
+  Result<void> start_update(const std::map<std::size_t, double>& rates, const StepVote& vote);
+  /// It was skipped.
+  void take_back_update(const std::map<std::size_t, double>& rates);
+  Result<void> start_vote(StepCall& call);
   void update(const std::map<std::size_t, double>& rates, const StepVote& vote);
   bool has_postponed() const;
   /// Runs what a commit has left for later.

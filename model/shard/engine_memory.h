@@ -7,6 +7,7 @@
 #include "model/program/unit_memory.h"
 #include "model/shard/arena_views.h"
 #include "model/shard/arenas.h"
+#include "model/shard/device_vote.h"
 #include "model/shard/engine_options.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/network.h"
@@ -63,6 +64,10 @@ struct EngineMemory {
   /// arithmetic of the units, and the host's values on their way
   std::unique_ptr<device::Stream> compute;
   std::unique_ptr<ShardKernels> kernels;
+  /// on cores: of each unit the squares of its accumulator, until the ranks agree
+  std::vector<double> squares;
+  /// null on cores
+  std::unique_ptr<DeviceVote> device_vote;
   /// of the units' programs, over the steps
   UnitMemory unit_memory;
   bool saw_non_finite_loss = false;

@@ -17,8 +17,6 @@ std::span<T> as(std::span<std::byte> bytes) {
 
 class HostShardKernels final : public ShardKernels {
  public:
-  explicit HostShardKernels(std::size_t units) : squares_(units) {}
-
   Result<void> copy(std::span<std::byte> to, std::span<const std::byte> from, device::Stream&) override {
     std::copy(from.begin(), from.end(), to.begin());
     return {};
@@ -40,13 +38,6 @@ class HostShardKernels final : public ShardKernels {
     sum_in_rank_order(sum.data(), parts.data(), ranks, static_cast<std::int64_t>(sum.size()), add);
     return {};
   }
-  Result<void> square(std::size_t unit, std::span<const float> gradient, device::Stream&) override {
-    squares_[unit] += sum_of_squares(gradient);
-    return {};
-  }
-  Result<std::vector<double>> take_squares(device::Stream&) override {
-    return std::exchange(squares_, std::vector<double>(squares_.size()));
-  }
   Result<void> adamw(const AdamWShard& s, const std::vector<AdamWInterval>& intervals,
                      device::Stream& stream) override {
     for (const auto& interval : intervals) {
@@ -59,15 +50,10 @@ class HostShardKernels final : public ShardKernels {
     }
     return s.published.empty() ? Result<void>() : round(s.published, s.param, stream);
   }
-
- private:
-  std::vector<double> squares_;
 };
 
 }  // namespace
 
-std::unique_ptr<ShardKernels> make_host_shard_kernels(std::size_t units) {
-  return std::make_unique<HostShardKernels>(units);
-}
+std::unique_ptr<ShardKernels> make_host_shard_kernels() { return std::make_unique<HostShardKernels>(); }
 
 }  // namespace troupe::model

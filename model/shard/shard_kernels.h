@@ -28,7 +28,11 @@ struct AdamWShard {
   std::span<std::byte> m, v;
   bool has_bf16_moments = false;
   std::span<const float> gradient;
+  /// on cores
   float gradient_scale = 1;
+  /// of a device: where it lies, and where what is not 0 skips the update
+  const float* scale_there = nullptr;
+  const std::int32_t* skip_there = nullptr;
   std::span<simd::Bf16> published;
 };
 
@@ -46,18 +50,13 @@ class ShardKernels {
   /// kernels/rank_sum.h: `parts` is `ranks` times as long as `sum`.
   virtual Result<void> add_parts(std::span<float> sum, std::span<const float> parts, std::int64_t ranks, bool add,
                                  device::Stream& stream) = 0;
-  /// Adds the sum of the squares of a unit's gradient to what take_squares() returns of it.
-  virtual Result<void> square(std::size_t unit, std::span<const float> gradient, device::Stream& stream) = 0;
-  /// Of each unit since the last call. Waits for the stream.
-  virtual Result<std::vector<double>> take_squares(device::Stream& stream) = 0;
   /// Updates, and rounds what was updated to what is published.
   virtual Result<void> adamw(const AdamWShard& shard, const std::vector<AdamWInterval>& intervals,
                              device::Stream& stream) = 0;
 };
 
-/// For that many units.
-std::unique_ptr<ShardKernels> make_host_shard_kernels(std::size_t units);
-/// `device` and `kernels` outlive it.
+std::unique_ptr<ShardKernels> make_host_shard_kernels();
+/// For that many units. `device` and `kernels` outlive it.
 std::unique_ptr<ShardKernels> make_device_shard_kernels(std::size_t units, device::Device& device,
                                                         kernels::DeviceKernels& kernels);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -219,7 +218,7 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
     case OpKind::gather:
       return gather(op);
     case OpKind::forward:
-      return call.tape->forward(op.unit, rank().views.parameters()[index(op.unit)]), Result<void>();
+      return forward(op, call);
     case OpKind::backward:
       return backward(op, call);
     case OpKind::network:
@@ -240,15 +239,11 @@ Result<void> StepExecutor::do_operation(const Op& op, StepCall& call) {
     case OpKind::add:
       return add(op);
     case OpKind::square:
-      return core_.kernels->square(index(op.unit), store.accumulator(index(op.unit)), stream_of(op.stream));
+      return square(op);
     case OpKind::agree:
       return agree(op, call);
-    case OpKind::clip: {
-      std::vector<std::size_t> updated;
-      for (const auto& [group, rate] : call.rates) updated.push_back(group);
-      call.clip = core_.groups.clip_factors(updated, call.vote.group_squares);
-      return {};
-    }
+    case OpKind::clip:
+      return clip(op, call);
     case OpKind::curvature:
       return curvature(op, call), Result<void>();
     case OpKind::fetch:
@@ -305,6 +300,17 @@ Result<void> StepExecutor::clear_gaps(const Op& op, int unit, const ArenaRange& 
   return {};
 }
 
+Result<void> StepExecutor::forward(const Op& op, StepCall& call) {
+  call.tape->forward(op.unit, rank().views.parameters()[index(op.unit)]);
+  const bool is_last = op.unit + 1 == rank().plan.shape().chain;
+  if (!core_.device_vote || !is_last || call.levels.empty()) return {};
+  bool is_first = call.is_first;
+  for (const at::Tensor& loss : call.tape->losses())
+    TROUPE_TRY(core_.device_vote->add_loss(loss.const_data_ptr<float>(), std::exchange(is_first, false),
+                                           stream_of(op.stream)));
+  return {};
+}
+
 Result<void> StepExecutor::backward(const Op& op, StepCall& call) {
   if (op.in_place) TROUPE_TRY(clear_gaps(op, op.unit, rank().plan.gradient(op.unit)));
   if (op.is_whole) TROUPE_TRY(clear_gaps(op, op.unit, rank().plan.whole_gradient(op.unit)));
@@ -351,60 +357,6 @@ Result<void> StepExecutor::sum(const Op& op) {
   return core_.kernels->add_parts(total, parts, op.parts, op.adds, stream_of(op.stream));
 }
 
-Result<void> StepExecutor::compare_ranks(std::vector<double>& sums, std::vector<double>& maxima) {
-  // a value is the same on all ranks when its maximum and the maximum of its negative say so; halves of 32 bits are
-  // exact
-  std::vector<double> identity = {static_cast<double>(core_.layout_hash >> 32),
-                                  static_cast<double>(core_.layout_hash & 0xFFFFFFFFu),
-                                  static_cast<double>(core_.updates)};
-  for (std::size_t g = 0; g < core_.groups.size(); ++g) {
-    identity.push_back(static_cast<double>(core_.groups.updates(g)));
-  }
-  std::vector<double> largest = identity;
-  for (const double value : identity) largest.push_back(-value);
-  largest.insert(largest.end(), maxima.begin(), maxima.end());
-
-  TROUPE_TRY(groups_.all.all_reduce_sum(sums));
-  TROUPE_TRY(groups_.all.all_reduce_max(largest));
-  for (std::size_t i = 0; i < identity.size(); ++i) {
-    if (largest[i] == -largest[i + identity.size()]) continue;
-    const char* what = i >= 2 ? "number of updates" : "layout of the network's units";
-    return Error{Errc::failed_precondition, fmt::format("ranks differ in the {}: {} here, {} to {} over the group",
-                                                        what, identity[i], -largest[i + identity.size()], largest[i])};
-  }
-  maxima.assign(largest.begin() + static_cast<std::ptrdiff_t>(2 * identity.size()), largest.end());
-  return {};
-}
-
-Result<void> StepExecutor::agree(const Op& op, StepCall& call) {
-  std::vector<double> sums(core_.groups.size());
-  TROUPE_ASSIGN(const std::vector<double> of_units, core_.kernels->take_squares(stream_of(op.stream)));
-  TROUPE_TRY(groups_.all.status());
-  for (std::size_t u = 0; u < of_units.size(); ++u) {
-    if (const std::size_t group = core_.groups.group_of(u); group != UnitGroups::kNone) sums[group] += of_units[u];
-  }
-  // replicas have the same
-  if (core_.replica != 0) std::fill(sums.begin(), sums.end(), 0.0);
-  sums.push_back(core_.saw_non_finite_loss ? 1.0 : 0.0);
-  sums.insert(sums.end(), call.sums.begin(), call.sums.end());
-  TROUPE_TRY(compare_ranks(sums, call.maxima));
-
-  StepVote& vote = call.vote;
-  const auto rest = sums.begin() + static_cast<std::ptrdiff_t>(core_.groups.size());
-  vote.group_squares.assign(sums.begin(), rest);
-  double squares = 0;
-  for (std::size_t g = 0; g < core_.groups.size(); ++g) {
-    squares += vote.group_squares[g];
-    vote.group_norms[core_.groups.names()[g]] = rounded_norm(vote.group_squares[g]);
-  }
-  // double sums differ in their last bits with the number of ranks; as f32 they agree, and so does the clip factor
-  vote.grad_norm = rounded_norm(squares);
-  vote.finite = std::isfinite(vote.grad_norm) && *rest == 0.0;
-  vote.sums.assign(rest + 1, sums.end());
-  vote.maxima = std::move(call.maxima);
-  return {};
-}
-
 template <class Body>
 void StepExecutor::each_interval(std::size_t unit, const StepCall& call, const Body& body) {
   const std::int64_t elements = rank().store.elements(unit), shard = core_.rank * elements;
@@ -435,7 +387,9 @@ Result<void> StepExecutor::adamw(const Op& op, const StepCall& call) {
                          .v = bytes(StateKind::v),
                          .has_bf16_moments = rank().store.has_bf16_moments(),
                          .gradient = rank().store.accumulator(unit),
-                         .gradient_scale = call.clip[group],
+                         .gradient_scale = core_.device_vote ? 1.0F : call.clip[group],
+                         .scale_there = core_.device_vote ? core_.device_vote->scale(group) : nullptr,
+                         .skip_there = core_.device_vote ? core_.device_vote->skip() : nullptr,
                          .published = rank().store.bf16_copy(unit)};
   std::vector<AdamWInterval> intervals;
   each_interval(unit, call, [&](std::size_t begin, std::size_t end, bool decays, double lr) {

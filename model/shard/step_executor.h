@@ -27,9 +27,11 @@ struct StepCall {
   double weight = 0;
   std::span<const RecomputeLevel> levels = {};
   const ManualBackward* manual = nullptr;
+  /// of its step
+  bool is_first = false;
   std::optional<UnitTape> tape = {};
   MicroResult result = {};
-  /// a vote: the caller's numbers, then those of all ranks
+  /// a vote: the caller's numbers, then what the ranks agreed on
   std::vector<double> sums = {}, maxima = {};
   StepVote vote = {};
   /// an update: learning rates by group, clip factors by group
@@ -70,8 +72,11 @@ class StepExecutor {
   /// peers do not wait for this rank, and nothing is under way any more, but for what the group itself could not end
   /// (Collective::abort). That a group was aborted is no failure of the streams: Collective::status says it.
   Result<void> finish();
-  /// Both.
+  /// start, then finish.
   Result<void> run(std::span<const Op> operations, StepCall& call);
+  /// Of a device, behind the vote's part and its finish(): what the ranks agreed on, as the device knows it already. On
+  /// cores the part has done it.
+  Result<void> take_vote(StepCall& call);
   /// Work on the rank's memory that is no operation of a step: what comes from the host and goes there. Behind all that
   /// was started before, which finishes first, on the stream that it is given; returns when it is done. Throws what it
   /// throws.
@@ -105,7 +110,12 @@ class StepExecutor {
   Result<void> add(const Op& op);
   Result<void> sum(const Op& op);
   Result<void> clear_gaps(const Op& op, int unit, const ArenaRange& gradient);
+  Result<void> forward(const Op& op, StepCall& call);
+  Result<void> square(const Op& op);
   Result<void> agree(const Op& op, StepCall& call);
+  /// From this rank's squares by group, or on a device those of all, and whether a loss was not finite.
+  Result<void> agree_on(std::vector<double> group_squares, bool saw_non_finite_loss, StepCall& call);
+  Result<void> clip(const Op& op, StepCall& call);
   Result<void> compare_ranks(std::vector<double>& sums, std::vector<double>& maxima);
   Result<void> update(const Op& op, const StepCall& call);
   void curvature(const Op& op, const StepCall& call);

@@ -22,6 +22,8 @@ struct StepVote {
   std::map<std::string, double> group_norms = {};
   /// not rounded, in order of UnitGroups::names(): what commit clips by
   std::vector<double> group_squares = {};
+  /// that this rank took to agree, waiting for slower ranks among them
+  double seconds = 0;
 };
 
 /// What an optimizer counted on this rank's shards.

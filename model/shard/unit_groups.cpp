@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 
@@ -46,17 +45,29 @@ std::size_t UnitGroups::find(const std::string& name) const {
   return found == names_.end() ? kNone : static_cast<std::size_t>(found - names_.begin());
 }
 
-std::vector<float> UnitGroups::clip_factors(std::span<const std::size_t> updated,
-                                            std::span<const double> squares) const {
-  std::vector<double> sums(groups_.size(), 0.0);
-  for (const std::size_t g : updated) sums[groups_[g].clip_set] += squares[g];
-  std::vector<float> factors(groups_.size(), 1.0f);
-  for (const std::size_t g : updated) {
-    factors[g] = clip_factor(rounded_norm(sums[groups_[g].clip_set]), groups_[g].options.clip_grad_norm);
-  }
-  return factors;
+std::vector<std::int32_t> UnitGroups::of_units() const {
+  std::vector<std::int32_t> groups;
+  for (const std::size_t group : of_unit_)
+    groups.push_back(group == kNone ? kernels::kNoGroup : static_cast<std::int32_t>(group));
+  return groups;
 }
 
-double rounded_norm(double squares) { return static_cast<double>(static_cast<float>(std::sqrt(squares))); }
+std::vector<kernels::ClipGroup> UnitGroups::clip_groups(std::span<const std::size_t> updated) const {
+  std::vector<kernels::ClipGroup> groups;
+  for (const Group& group : groups_)
+    groups.push_back({.limit = group.options.clip_grad_norm, .clip_set = static_cast<std::int32_t>(group.clip_set)});
+  for (const std::size_t g : updated) groups[g].is_updated = 1;
+  return groups;
+}
+
+std::vector<float> UnitGroups::clip_factors(std::span<const std::size_t> updated,
+                                            std::span<const double> squares) const {
+  const auto groups = clip_groups(updated);
+  const auto count = static_cast<std::int32_t>(groups.size());
+  std::vector<float> factors;
+  for (std::int32_t g = 0; g < count; ++g)
+    factors.push_back(kernels::clip_factor_of(g, groups.data(), count, squares.data()));
+  return factors;
+}
 
 }  // namespace troupe::model

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/clip.h"
 #include "model/optim/adamw.h"
 #include "model/shard/network.h"
 
@@ -41,13 +42,16 @@ class UnitGroups {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   /// Index of a unit's group; kNone where nothing is trained.
   std::size_t group_of(std::size_t unit) const { return of_unit_[unit]; }
+  /// Of all units, kNoGroup where nothing is trained.
+  std::vector<std::int32_t> of_units() const;
   /// Index of a name; kNone for one that no unit has.
   std::size_t find(const std::string& name) const;
   const std::vector<std::size_t>& units_of(std::size_t group) const { return groups_[group].units; }
   const AdamWOptions& adamw(std::size_t group) const { return groups_[group].options.adamw; }
 
-  /// Clip factor of each group of `updated` (others 1), from the sums of squares of all groups. Norms are rounded to
-  /// f32 first, so that their last bits do not depend on the number of ranks.
+  /// How an update of those groups clips.
+  std::vector<kernels::ClipGroup> clip_groups(std::span<const std::size_t> updated) const;
+  /// Clip factor of each group of `updated` (others 1), from the sums of squares of all groups.
   std::vector<float> clip_factors(std::span<const std::size_t> updated, std::span<const double> squares) const;
 
   /// Optimizer updates of each group: what corrects the bias of its moments.
@@ -66,8 +70,5 @@ class UnitGroups {
   std::vector<Group> groups_;
   std::vector<std::size_t> of_unit_;
 };
-
-/// Norm of a gradient whose elements' squares sum to `squares`, rounded to f32.
-double rounded_norm(double squares);
 
 }  // namespace troupe::model

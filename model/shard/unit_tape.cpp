@@ -122,9 +122,9 @@ bool UnitTape::forward_by_program(int unit, const ParamView& params) {
 void UnitTape::finish_by_program(const std::vector<at::Tensor>& predictions) {
   ProgramRun run{network_.loss_program(predictions, batch_), predictions, {}};
   const int place = last_unit() + 1;
-  const auto losses = run.bound.program ? run_forward(run, {}, place) : std::vector<at::Tensor>();
+  if (run.bound.program) losses_there_ = run_forward(run, {}, place);
   for (const auto& prediction : predictions) predictions_.push_back(memory_.downloaded(prediction));
-  for (const auto& loss : losses) losses_.push_back(memory_.downloaded(loss));
+  for (const auto& loss : losses_there_) losses_.push_back(memory_.downloaded(loss));
   if (has_backward()) program_runs_[place] = std::move(run);
 }
 

@@ -54,6 +54,8 @@ class UnitTape {
   /// trained; one that the unit does not use gets zeros.
   void backward(int unit, const ParamView& params, const ParamView& gradients);
 
+  /// What the loss' program left after the last forward, f32 scalars where it ran; none without one.
+  const std::vector<at::Tensor>& losses() const { return losses_there_; }
   /// After the last forward, and on a device once its work is done.
   const Outputs& outputs();
   MicroResult result();
@@ -119,6 +121,7 @@ class UnitTape {
   std::optional<Outputs> outputs_;
   /// of programs: predictions and losses on the host, until outputs() asks
   std::vector<at::Tensor> predictions_, losses_;
+  std::vector<at::Tensor> losses_there_;
   at::Tensor x_gradient_;
   /// f32 (f64 for f64); undefined until something flows
   std::vector<at::Tensor> conditioning_gradients_;

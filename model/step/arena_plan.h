@@ -57,7 +57,7 @@ enum class ArenaKind : std::uint8_t {
   activations,
   /// gradients of the residual stream and of the conditioning
   carry_gradients,
-  /// f64: of each unit its sum of squares, then what the ranks agreed on and the clip factors
+  /// f64: of each unit its sum of squares, then losses, what the ranks agreed on and the clip factors
   scalars,
   /// what a snapshot is copied to
   snapshot,
@@ -214,7 +214,9 @@ class ArenaPlan {
   bool is_stashed(int unit) const { return shape_.stash_slots > 0 && unit > 0 && unit + 1 < shape_.chain; }
   ArenaRange carry_gradients() const { return {ArenaKind::carry_gradients, 0, 1}; }
   ArenaRange squares(int unit) const { return {ArenaKind::scalars, unit * kScalar, kScalar}; }
-  /// All sums of squares and what the ranks agree on.
+  /// Of the step's micro-batches on a device.
+  ArenaRange losses() const { return {ArenaKind::scalars, num_units() * kScalar, kScalar}; }
+  /// All sums of squares, losses, and what the ranks agree on.
   ArenaRange votes() const { return {ArenaKind::scalars, 0, (num_units() + 1) * kScalar}; }
   ArenaRange clip() const { return {ArenaKind::scalars, (num_units() + 1) * kScalar, kScalar}; }
   /// Where one of kinds() lies in a snapshot: units in order but for frozen ones, of each its kinds in order.

@@ -148,6 +148,7 @@ void StepBuilder::forward_pass(bool has_backward) {
     for (int next = u; next < std::min(u + ahead, chain()); ++next) gather(next);
     auto accesses = unit_reads(u);
     accesses.push_back(write(plan_.activation(u)));
+    if (has_backward && u + 1 == chain()) accesses.push_back(write(plan_.losses()));
     emit({.kind = OpKind::forward, .unit = u, .micro = micro_, .accesses = std::move(accesses)});
     if (has_backward) stash_out(u);
   }

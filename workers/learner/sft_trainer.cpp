@@ -111,10 +111,8 @@ Result<void> SftTrainer::check_samples(const std::vector<Feed::Sample>& samples)
   return {};
 }
 
-Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
-                                     StepOutcome& outcome) {
-  const double weight = static_cast<double>(batch_.micro) / static_cast<double>(batch_.global);
-  std::vector<double> sums(metrics_.size(), 0.0);
+Result<void> SftTrainer::compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
+                                 StepOutcome& outcome) {
   consumed.clear();
   for (std::int64_t micro = 0; micro < batch_.accumulation; ++micro) {
     const auto next = micro + 1 < batch_.accumulation ? BatchAhead::Place{.step = step, .micro = micro + 1}
@@ -122,23 +120,31 @@ Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, s
     TROUPE_ASSIGN(const auto batch, take({.step = step, .micro = micro}, next, outcome));
     TROUPE_TRY(fault_point("learner.step", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step)));
     const auto begin = std::chrono::steady_clock::now();
-    TROUPE_TRY(session_.engine->enqueue(batch.inputs, weight, micro == 0));
+    TROUPE_TRY(session_.engine->enqueue(batch.inputs, weight(), micro == 0));
     outcome.compute_seconds += seconds_since(begin);
     consumed.insert(consumed.end(), batch.samples.begin(), batch.samples.end());
   }
-  const auto waits = std::chrono::steady_clock::now();
-  TROUPE_ASSIGN(const auto results, session_.engine->results());
-  outcome.compute_seconds += seconds_since(waits);
-  for (const MicroResult& result : results)
-    for (std::size_t i = 0; i < metrics_.size(); ++i) sums[i] += weight * metric(result, metrics_[i]);
-  sums.push_back(session_.engine->counts().whole_steps);
-  sums.push_back(session_.engine->counts().curvature);
-  std::vector<double> maxima(kNumMaxima, 0.0);
-  maxima[kFinish] = finish_requested ? 1.0 : 0.0;
-  maxima[kStall] = outcome.stall_seconds;
+  return {};
+}
+
+Result<StepVote> SftTrainer::update(double lr, bool finish_requested, StepOutcome& outcome) {
+  Engine& engine = *session_.engine;
   const auto begin = std::chrono::steady_clock::now();
-  TROUPE_ASSIGN(auto vote, session_.engine->vote(sums, maxima));
-  outcome.vote_seconds += seconds_since(begin);
+  auto computed = begin;
+  const auto numbers = [&](const std::vector<MicroResult>& results) {
+    computed = std::chrono::steady_clock::now();
+    StepNumbers own{.sums = std::vector<double>(metrics_.size()), .maxima = std::vector<double>(kNumMaxima)};
+    for (const MicroResult& result : results)
+      for (std::size_t i = 0; i < metrics_.size(); ++i) own.sums[i] += weight() * metric(result, metrics_[i]);
+    own.sums.push_back(engine.counts().whole_steps);
+    own.sums.push_back(engine.counts().curvature);
+    own.maxima[kFinish] = finish_requested ? 1.0 : 0.0;
+    own.maxima[kStall] = outcome.stall_seconds;
+    return own;
+  };
+  TROUPE_ASSIGN(auto vote, engine.finish_step(lr, numbers));
+  outcome.compute_seconds += Seconds(computed - begin).count();
+  outcome.vote_seconds += vote.seconds;
   return vote;
 }
 
@@ -180,25 +186,20 @@ double SftTrainer::learning_rate(std::int64_t step) const {
 }
 
 Result<StepOutcome> SftTrainer::step(std::int64_t step, bool finish_requested) {
-  Engine& engine = *session_.engine;
   StepOutcome outcome;
   std::vector<Feed::Sample> consumed;
   TROUPE_TRY(estimate_curvature(step, outcome));
-  TROUPE_ASSIGN(auto vote, compute(step, finish_requested, consumed, outcome));
-  if (!vote.finite) {
-    // A second try tells a passing fault from a batch that is bad in itself.
-    engine.discard();
-    TROUPE_ASSIGN(vote, compute(step, finish_requested, consumed, outcome));
-  }
+  TROUPE_TRY(compute(step, finish_requested, consumed, outcome));
   TROUPE_TRY(check_samples(consumed));
   const double lr = learning_rate(step);
-  put_counts(vote, outcome);
-  if (vote.finite) {
-    engine.commit(lr, vote);
-    has_update_ = true;
-  } else {
-    engine.discard();
+  TROUPE_ASSIGN(auto vote, update(lr, finish_requested, outcome));
+  if (!vote.finite) {
+    // A second try tells a passing fault from a batch that is bad in itself.
+    TROUPE_TRY(compute(step, finish_requested, consumed, outcome));
+    TROUPE_ASSIGN(vote, update(lr, finish_requested, outcome));
   }
+  put_counts(vote, outcome);
+  has_update_ = has_update_ || vote.finite;
   outcome.applied = vote.finite;
   outcome.finish = vote.maxima.at(kFinish) > 0;
   outcome.stall_seconds = vote.maxima.at(kStall);

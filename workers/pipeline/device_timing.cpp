@@ -71,11 +71,9 @@ OpSeconds seconds_on_device(const Op& op, const ArenaPlan& plan, const DeviceSte
       return collective(shape.world);
     case OpKind::replicate:
       return collective(shape.replicas);
-    case OpKind::agree: {
-      // two all-reduces of a few numbers
-      const OpSeconds once = collective(shape.world * shape.replicas);
-      return once + once;
-    }
+    case OpKind::agree:
+      // one gather of a few numbers, behind the losses' kernel
+      return collective(shape.world * shape.replicas) + OpSeconds{.launch = rates.kernel_launch};
     case OpKind::stash_out:
     case OpKind::stash_in:
     case OpKind::fetch:

@@ -163,11 +163,5 @@ TEST(SumOfSquaresTest, ANonFiniteElementShows) {
   EXPECT_TRUE(std::isinf(sum_of_squares(x)));
 }
 
-TEST(ClipFactorTest, ScalesLongGradientsOnly) {
-  EXPECT_EQ(clip_factor(0.5, 1.0), 1.0f);
-  EXPECT_EQ(clip_factor(1e9, 0.0), 1.0f);
-  EXPECT_FLOAT_EQ(clip_factor(4.0, 1.0), 0.25f);
-}
-
 }  // namespace
 }  // namespace troupe::model

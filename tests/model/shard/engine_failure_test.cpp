@@ -18,18 +18,15 @@ TEST(EngineFailureTest, ANonFiniteStepIsSeenByAllAndLeavesTheStateBitUnchanged) 
     const auto step = [&](bool poisoned) {
       auto batch = chain_batch(group.rank());
       if (poisoned && group.rank() == 1) batch["target"].select(0, 0).fill_(std::nan(""));
-      EXPECT_TRUE(engine.accumulate(batch, 0.5, true));
-      return engine.vote({}, {}).value();
+      EXPECT_TRUE(engine.enqueue(batch, 0.5, true));
+      return engine.finish_step(1e-2, [](const auto&) { return StepNumbers(); }).value();
     };
-    engine.commit(1e-2, step(false));
+    EXPECT_TRUE(step(false).finite);
     const auto before = snapshot_of(engine);
     EXPECT_FALSE(step(true).finite);
-    engine.discard();
     EXPECT_EQ(snapshot_of(engine), before);
     EXPECT_EQ(engine.updates(), 1);
-    const auto vote = step(false);
-    EXPECT_TRUE(vote.finite);
-    engine.commit(1e-2, vote);
+    EXPECT_TRUE(step(false).finite);
     EXPECT_NE(snapshot_of(engine), before);
   });
 }

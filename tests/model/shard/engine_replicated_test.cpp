@@ -102,7 +102,7 @@ TEST(EngineResidentTest, OneStepEqualsPlainAutogradAndAdamw) {
   EXPECT_NEAR(result.losses[0], loss.item<double>(), 1e-6);
   EXPECT_NEAR(result.norms[0], std::sqrt(squares), 1e-5 * result.norms[0]);
   const TrainingRun run;
-  adamw_step(values.back(), m, v, gradient, clip_factor(result.norms[0], 0.5),
+  adamw_step(values.back(), m, v, gradient, kernels::clip_factor(result.norms[0], 0.5),
              adamw_update(run.lr, 1, run.options.adamw));
   const auto& got = result.state.values.back()[0];
   for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], values.back()[i], 1e-6) << i;

@@ -27,18 +27,16 @@ Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<doub
   const double weight = 1.0 / static_cast<double>(per_step);
   const int rank = engine.replica() * engine.world() + engine.rank();
   for (std::int64_t step = run.first_step; step < run.first_step + run.steps; ++step) {
-    double loss = 0;
     for (int j = 0; j < run.micro_batches; ++j) {
       const auto batch = run.batch(step * per_step + j * run.world + rank);
       TROUPE_TRY(engine.enqueue(batch, weight, j == 0));
     }
-    TROUPE_ASSIGN(const auto results, engine.results());
-    for (const auto& micro : results) loss += micro.loss * weight;
-    TROUPE_ASSIGN(const auto vote, engine.vote({loss}, {}));
-    if (vote.finite)
-      engine.commit(run.lr, vote);
-    else
-      engine.discard();
+    const auto numbers = [weight](const std::vector<MicroResult>& results) {
+      double loss = 0;
+      for (const auto& micro : results) loss += micro.loss * weight;
+      return StepNumbers{.sums = {loss}, .maxima = {}};
+    };
+    TROUPE_ASSIGN(const auto vote, engine.finish_step(run.lr, numbers));
     losses.push_back(vote.sums[0]);
     norms.push_back(vote.grad_norm);
   }

@@ -1,8 +1,11 @@
 // DreamZero's transformer in the engine on devices, on the stand-ins of the CUDA runtime, cuBLASLt and NCCL, or with
 // label gpu on hardware: whole training steps against the same steps on cores, and no finding of what the stand-ins
 // check.
+#include <barrier>
 #include <cmath>
+#include <limits>
 
+#include "model/wan/batch_keys.h"
 #include "tests/model/wan/device_ranks.h"
 
 namespace troupe::model {
@@ -100,7 +103,7 @@ TEST_F(DeviceEngineTest, GraphsChangeNoBit) {
   }
 }
 
-TEST_F(DeviceEngineTest, TheHostWaitsForResultsAndVotesAlone) {
+TEST_F(DeviceEngineTest, TheHostWaitsOnceAStepBehindAllOfIt) {
   const TrainingRun run = make_run(at::kBFloat16);
   run_thread_ranks(1, [&](Collective& group) {
     const RankDevice own = cuda_device(0);
@@ -111,15 +114,48 @@ TEST_F(DeviceEngineTest, TheHostWaitsForResultsAndVotesAlone) {
       for (std::int64_t micro = 0; micro < 3; ++micro)
         ASSERT_TRUE(engine.enqueue(run.batch(3 * step + micro), 1.0 / 3, micro == 0));
       const auto enqueued = waits();
-      ASSERT_EQ(engine.results().value().size(), 3U);
-      const auto vote = engine.vote({}, {}).value();
-      const auto voted = waits();
-      engine.commit(run.lr, vote);
+      auto waited = before;
+      const auto numbers = [&](const std::vector<MicroResult>& results) {
+        EXPECT_EQ(results.size(), 3U);
+        waited = waits();
+        return StepNumbers();
+      };
+      ASSERT_TRUE(engine.finish_step(run.lr, numbers).value().finite);
       // the first steps allocate, and capture graphs
       if (step < 3) continue;
       EXPECT_EQ(before, enqueued);
-      EXPECT_EQ(voted, waits());
-      EXPECT_EQ(voted != enqueued, device::standin::counts());
+      EXPECT_EQ(waited, waits()) << "the update was enqueued before the wait";
+      EXPECT_EQ(waited != enqueued, device::standin::counts());
+    }
+    EXPECT_THAT(device::standin::report().findings, IsEmpty());
+  });
+}
+
+TEST_F(DeviceEngineTest, AStepThatIsNotFiniteLeavesTheStateBitUnchanged) {
+  const TrainingRun run = make_run(at::kFloat);
+  const auto numbers = [](const std::vector<MicroResult>&) { return StepNumbers(); };
+  run_thread_ranks(1, [&](Collective& group) {
+    for (const bool lazy : {false, true}) {
+      const RankDevice own = cuda_device(0);
+      EngineOptions options = run.options;
+      options.lazy_optimizer = lazy;
+      StartedEngine engine(group, run.network, options, /*seed=*/1, *own.device, own.device_kernels.get());
+      const auto step = [&](const Batch& batch) {
+        EXPECT_TRUE(engine.enqueue(batch, 0.5, true));
+        EXPECT_TRUE(engine.enqueue(run.batch(1), 0.5, false));
+        return engine.finish_step(run.lr, numbers).value();
+      };
+      EXPECT_TRUE(step(run.batch(0)).finite);
+      const auto before = snapshot_of(engine, options);
+      Batch broken = run.batch(0);
+      broken.at(batch_keys::kNoisyActions) =
+          at::full_like(broken.at(batch_keys::kNoisyActions), std::numeric_limits<float>::infinity());
+      EXPECT_FALSE(step(broken).finite);
+      EXPECT_EQ(snapshot_of(engine, options), before) << "lazy " << lazy;
+      EXPECT_EQ(engine.updates(), 1);
+      EXPECT_TRUE(step(run.batch(2)).finite);
+      EXPECT_NE(snapshot_of(engine, options), before);
+      EXPECT_EQ(engine.updates(), 2);
     }
     EXPECT_THAT(device::standin::report().findings, IsEmpty());
   });
@@ -190,6 +226,24 @@ TEST_F(TwoDevicesEngineTest, AGroupThatIsAbortedBehindAVoteFailsTheNextStepAndNo
     const auto next = engine.accumulate(run.batch(group.rank()), 0.5, true);
     ASSERT_FALSE(next);
     EXPECT_EQ(next.error().code(), Errc::aborted) << next.error().message();
+  };
+  run_thread_ranks(2, work, ranks.join());
+}
+
+TEST_F(TwoDevicesEngineTest, AGroupThatIsAbortedWithinAStepFailsItAndWantsTheStateAnew) {
+  const TrainingRun run = make_run(at::kFloat);
+  NcclRanks ranks(2);
+  std::barrier both_have_enqueued(2);
+  const auto work = [&](Collective& group) {
+    const RankDevice own = cuda_device(group.rank());
+    StartedEngine engine(group, run.network, run.options, /*seed=*/1, *own.device, own.device_kernels.get());
+    EXPECT_TRUE(engine.enqueue(run.batch(group.rank()), 0.5, true));
+    both_have_enqueued.arrive_and_wait();
+    engine.abort("a peer has died");
+    const auto step = engine.finish_step(run.lr, [](const auto&) { return StepNumbers(); });
+    ASSERT_FALSE(step);
+    EXPECT_EQ(step.error().code(), Errc::aborted) << step.error().message();
+    EXPECT_FALSE(engine.has_state());
   };
   run_thread_ranks(2, work, ranks.join());
 }

@@ -72,22 +72,19 @@ Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::
     TROUPE_ASSIGN(const MicroResult result, engine.accumulate(micros > 1 ? part : batch, weight, m == 0, &objective));
     for (const auto& [name, value] : result.metrics) metrics[name] += weight * value;
   }
-  std::vector<double> sums;
-  for (const auto& [name, value] : metrics) sums.push_back(value);
-  TROUPE_ASSIGN(const StepVote vote, engine.vote(std::move(sums), {}));
-  Divergence& divergence = divergence_.try_emplace(groups.front(), kRlDivergence).first->second;
   const GroupRates all = rl_rates(setup_.config, step_);
+  const auto trained = engine.group_updates();
+  GroupRates rates;
+  for (const std::string& group : groups) {
+    if (trained.count(group) != 0) rates[group] = all.at(group);
+  }
+  TROUPE_ASSIGN(const StepVote vote, engine.finish_step(rates, [&](const auto&) { return numbers_of(metrics); }));
+  Divergence& divergence = divergence_.try_emplace(groups.front(), kRlDivergence).first->second;
   if (!vote.finite) {
-    engine.discard();
     ++progress.skipped;
     return divergence.discarded(step_ + 1, configured_rates(setup_.config).at(groups.front()));
   }
   divergence.applied(step_ + 1, vote.grad_norm);
-  GroupRates rates;
-  for (const std::string& group : groups) {
-    if (vote.group_norms.count(group) != 0) rates[group] = all.at(group);
-  }
-  engine.commit(rates, vote);
   std::size_t i = 0;
   for (const auto& [name, value] : metrics) {
     progress.sums[name] += vote.sums.at(i++);

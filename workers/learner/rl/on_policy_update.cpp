@@ -158,21 +158,18 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, MinibatchRows& 
       add_same(metrics, result.metrics);
   }
   for (auto& [name, value] : metrics) value *= name == "nonfinite_samples" ? 1.0 : weight;
-  std::vector<double> sums;
-  for (const auto& [name, value] : metrics) sums.push_back(value);
-  TROUPE_ASSIGN(const StepVote vote, session_.engine->vote(std::move(sums), {}));
-  ++progress.minibatches;
-  if (!vote.finite) {
-    session_.engine->discard();
-    ++progress.skipped;
-    return divergence_.discarded(step + 1, configured_rates(job).at("actor"));
-  }
-  divergence_.applied(step + 1, vote.grad_norm);
   GroupRates rates = rl_rates(job, step);
   rates.erase("temperature");
   if (warming_up) rates.erase("actor");
   if (!job.algorithm.traits().has_critic()) rates.erase("critic");
-  session_.engine->commit(rates, vote);
+  TROUPE_ASSIGN(const StepVote vote,
+                session_.engine->finish_step(rates, [&](const auto&) { return numbers_of(metrics); }));
+  ++progress.minibatches;
+  if (!vote.finite) {
+    ++progress.skipped;
+    return divergence_.discarded(step + 1, configured_rates(job).at("actor"));
+  }
+  divergence_.applied(step + 1, vote.grad_norm);
   ++optimizer_steps_;
   std::size_t i = 0;
   for (auto& [name, value] : metrics) value = vote.sums.at(i++);

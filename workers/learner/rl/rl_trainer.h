@@ -19,6 +19,13 @@ namespace troupe::workers {
 /// What a row of updates without a finite gradient, which ends the job, is a row of.
 inline const Divergence::Rule kRlDivergence{.updates = "updates", .suspect = "the rewards"};
 
+/// The metrics of a step's micro-batches, to be summed over ranks in the order of their names.
+inline model::StepNumbers numbers_of(const std::map<std::string, double>& metrics) {
+  model::StepNumbers numbers;
+  for (const auto& [name, value] : metrics) numbers.sums.push_back(value);
+  return numbers;
+}
+
 /// What a trainer of reinforcement learning is made of.
 struct RlTrainerSetup {
   LearnerSetup learner;
