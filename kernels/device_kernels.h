@@ -279,6 +279,8 @@ class DeviceKernels {
 
   // kernels/cuda/optimizer.h
   virtual Result<void> adamw(const AdamWRun& run, device::Stream& stream) = 0;
+  virtual Result<void> moving_average(float* average, const float* x, std::int64_t count, float keep, float share,
+                                      const std::int32_t* skip, device::Stream& stream) = 0;
   virtual Result<void> sum_of_squares(const float* x, std::int64_t count, double* sum, device::Stream& stream) = 0;
   virtual Result<void> rank_sum(float* out, const float* parts, std::int64_t ranks, std::int64_t count, bool add,
                                 device::Stream& stream) = 0;

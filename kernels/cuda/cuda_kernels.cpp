@@ -235,6 +235,10 @@ class CudaKernels final : public DeviceKernels {
                                              r.count, r.update, r.gradient_scale, r.skip, handle(stream));
                     }));
   }
+  Result<void> moving_average(float* average, const float* x, std::int64_t count, float keep, float share,
+                              const std::int32_t* skip, Stream& stream) override {
+    return launched("moving_average", launch_moving_average(average, x, count, keep, share, skip, handle(stream)));
+  }
   Result<void> sum_of_squares(const float* x, std::int64_t count, double* sum, Stream& stream) override {
     TROUPE_ASSIGN(auto* scratch, scratch_of(stream, sum_of_squares_scratch_bytes(count)));
     return launched("sum_of_squares", launch_sum_of_squares(x, count, sum, scratch, handle(stream)));

@@ -1,7 +1,7 @@
-// What an update does to flat shards: AdamW with its bf16 copy, the sum of squares of a gradient, the sum over ranks.
-// Bound by memory: AdamW moves 30 bytes a parameter (reads p, m, v and g, writes p, m, v and the copy), the norm reads
-// 4, a sum over R ranks reads 4 R and writes 4. Compiled without contraction: every product and sum rounds as on the
-// CPU, so that both give the same bits.
+// What an update does to flat shards: AdamW with its bf16 copy, a moving average, the sum of squares of a gradient, the
+// sum over ranks. Bound by memory: AdamW moves 30 bytes a parameter (reads p, m, v and g, writes p, m, v and the copy),
+// an average 12, the norm reads 4, a sum over R ranks reads 4 R and writes 4. Compiled without contraction: every
+// product and sum rounds as on the CPU, so that both give the same bits.
 #include "kernels/cuda/launch_shape.h"
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/vectors.h"
@@ -44,6 +44,20 @@ __global__ void __launch_bounds__(kThreads)
     for (std::int64_t one = i; one < count; ++one)
       update_at<Moment, 1>(one, param, m, v, grad, published, u, *grad_scale);
   }
+}
+
+template <int V>
+__global__ void __launch_bounds__(kThreads)
+    moving_average(float* average, const float* __restrict__ x, std::int64_t count, float keep, float share,
+                   const std::int32_t* __restrict__ skip) {
+  if (*skip != 0) return;
+  const std::int64_t i = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * V;
+  if (i >= count) return;
+  Vector<V> a = load<V, Access::also_written>(average + i);
+  const Vector<V> now = load<V>(x + i);
+#pragma unroll
+  for (int e = 0; e < V; ++e) a.v[e] = keep * a.v[e] + share * now.v[e];
+  store(average + i, a);
 }
 
 constexpr int kBlock = 1024, kBlocks = 512, kLanes = 8;
@@ -122,6 +136,17 @@ template cudaError_t launch_adamw(float*, float*, float*, const float*, simd::Bf
                                   const float*, const std::int32_t*, cudaStream_t);
 template cudaError_t launch_adamw(float*, simd::Bf16*, simd::Bf16*, const float*, simd::Bf16*, std::int64_t,
                                   const AdamWUpdate*, const float*, const std::int32_t*, cudaStream_t);
+
+cudaError_t launch_moving_average(float* average, const float* x, std::int64_t count, float keep, float share,
+                                  const std::int32_t* skip, cudaStream_t stream) {
+  if (count == 0) return cudaSuccess;
+  if (count % kVector == 0 && are_aligned(average, x)) {
+    moving_average<kVector><<<blocks_for(count, kVector), kThreads, 0, stream>>>(average, x, count, keep, share, skip);
+  } else {
+    moving_average<1><<<blocks_for(count, 1), kThreads, 0, stream>>>(average, x, count, keep, share, skip);
+  }
+  return cudaGetLastError();
+}
 
 std::int64_t sum_of_squares_scratch_bytes(std::int64_t count) {
   return parts_of(count, kRun) * static_cast<std::int64_t>(sizeof(double));

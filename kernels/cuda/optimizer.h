@@ -22,6 +22,14 @@ cudaError_t launch_adamw(float* param, Moment* m, Moment* v, const float* grad, 
                          std::int64_t count, const AdamWUpdate* update, const float* grad_scale,
                          const std::int32_t* skip, cudaStream_t stream);
 
+/// One step of a moving average: average = keep * average + share * x. Does nothing where *skip is not 0.
+///
+/// Shapes: average and x f32 [count]; skip, one i32 of the device.
+/// Bits: those of the host form (model/optim/moving_average.h).
+/// Stream: enqueues one kernel; never waits. Errors: cudaGetLastError().
+cudaError_t launch_moving_average(float* average, const float* x, std::int64_t count, float keep, float share,
+                                  const std::int32_t* skip, cudaStream_t stream);
+
 /// Bytes of scratch of launch_sum_of_squares: one f64 for each 524,288 values.
 std::int64_t sum_of_squares_scratch_bytes(std::int64_t count);
 

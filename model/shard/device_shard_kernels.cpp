@@ -60,6 +60,11 @@ class DeviceShardKernels final : public ShardKernels {
     }
     return {};
   }
+  Result<void> average(std::span<float> average, std::span<const float> x, double tau, const std::int32_t* skip_there,
+                       device::Stream& stream) override {
+    return kernels_.moving_average(average.data(), x.data(), static_cast<std::int64_t>(average.size()),
+                                   static_cast<float>(1.0 - tau), static_cast<float>(tau), skip_there, stream);
+  }
 
  private:
   /// The same numbers on both sides.

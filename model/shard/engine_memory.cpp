@@ -65,9 +65,9 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
   TROUPE_CHECK(options.param_slots >= 1 && options.grad_slots >= 1, "at least one slot of each kind");
   if (device_kernels != nullptr) {
     device_vote = std::make_unique<DeviceVote>(units.size(), groups.size(), device, *device_kernels);
-    TROUPE_CHECK(!options.sophia && options.ema_decay == 0 && options.offload.stash_slots == 0 &&
+    TROUPE_CHECK(!options.sophia && options.offload.stash_slots == 0 &&
                      std::all_of(units.begin(), units.end(), [](const auto& unit) { return unit.average_of.empty(); }),
-                 "a device updates by AdamW, without averages and target networks, and keeps its stashes");
+                 "a device updates by AdamW, without target networks, and keeps its stashes");
   }
   // a slot beyond the last unit would never be used
   options.param_slots = std::min(options.param_slots, static_cast<int>(network->units().size()));

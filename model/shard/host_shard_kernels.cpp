@@ -5,6 +5,7 @@
 
 #include "kernels/product.h"
 #include "kernels/rank_sum.h"
+#include "model/optim/moving_average.h"
 #include "model/shard/shard_kernels.h"
 
 namespace troupe::model {
@@ -49,6 +50,11 @@ class HostShardKernels final : public ShardKernels {
       s.has_bf16_moments ? update(simd::Bf16{}) : update(float{});
     }
     return s.published.empty() ? Result<void>() : round(s.published, s.param, stream);
+  }
+  Result<void> average(std::span<float> average, std::span<const float> x, double tau, const std::int32_t*,
+                       device::Stream&) override {
+    move_average(average, x, tau);
+    return {};
   }
 };
 

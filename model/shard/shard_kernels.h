@@ -53,6 +53,9 @@ class ShardKernels {
   /// Updates, and rounds what was updated to what is published.
   virtual Result<void> adamw(const AdamWShard& shard, const std::vector<AdamWInterval>& intervals,
                              device::Stream& stream) = 0;
+  /// model/optim/moving_average.h. `skip_there` as of AdamWShard.
+  virtual Result<void> average(std::span<float> average, std::span<const float> x, double tau,
+                               const std::int32_t* skip_there, device::Stream& stream) = 0;
 };
 
 std::unique_ptr<ShardKernels> make_host_shard_kernels();

@@ -430,9 +430,10 @@ Result<void> StepExecutor::update(const Op& op, const StepCall& call) {
   } else {
     TROUPE_TRY(adamw(op, call));
   }
-  if (const double decay = core_.options.ema_decay; decay > 0)
-    move_average(working_state(StateKind::ema, op), master, 1.0 - decay);
-  return {};
+  const double decay = core_.options.ema_decay;
+  if (decay == 0) return {};
+  return core_.kernels->average(working_state(StateKind::ema, op), master, 1.0 - decay,
+                                core_.device_vote ? core_.device_vote->skip() : nullptr, stream);
 }
 
 }  // namespace troupe::model

@@ -61,8 +61,8 @@ TEST_F(DeviceRunTest, APolicyAnswersFromADevice) {
 TEST_F(DeviceRunTest, SaysWhatADeviceCannotDo) {
   expect_end(run_small(job() + on_devices("0") + Words{"model.dit.dim=24"}, machine("H200")), 3, {},
              {"heads of 12 channels; attention on devices takes 16, 32, 64 and 128"});
-  expect_end(run_small(job() + on_devices("0") + Words{"ema.decay=0.9"}, machine("H200")), 3, {},
-             {"ema.decay: learners on devices keep no averages of the weights"});
+  expect_end(run_small(job() + on_devices("0") + Words{"optimizer.name=sophia"}, machine("H200")), 3, {},
+             {"optimizer.name sophia: learners on devices update by adamw"});
   auto without = machine("H200");
   without["TROUPE_DEVICE_MODULE"] = "/nowhere.so";
   expect_end(run_small(job() + on_devices("0"), without), 3, {},

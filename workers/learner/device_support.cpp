@@ -23,7 +23,6 @@ Result<void> check_device_support(const JobConfig& config, const Plan& plan) {
                                enum_name(config.job.kind)));
   if (config.optimizer.name != "adamw")
     return refused(fmt::format("optimizer.name {}: learners on devices update by adamw", config.optimizer.name));
-  if (config.ema.decay > 0) return refused("ema.decay: learners on devices keep no averages of the weights");
   if (config.offload.activations) return refused("offload.activations: activations stay on a device");
   const auto& dit = config.model.dit;
   const auto head = dit.num_heads > 0 ? dit.dim / dit.num_heads : 0;

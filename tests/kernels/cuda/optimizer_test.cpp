@@ -8,6 +8,7 @@
 
 #include "kernels/rank_sum.h"
 #include "model/optim/adamw.h"
+#include "model/optim/moving_average.h"
 #include "tests/kernels/cuda/device_array.h"
 
 namespace troupe::kernels::cuda {
@@ -81,6 +82,26 @@ TEST_F(CudaShardTest, TheSumOfSquaresHasTheBitsOfTheCpu) {
         cudaSuccess);
     EXPECT_EQ(sum.read()[0], model::sum_of_squares(x)) << count;
     EXPECT_THAT(device::standin::report().findings, IsEmpty());
+  }
+}
+
+TEST_F(CudaShardTest, AMovingAverageHasTheBitsOfTheCpuAndStaysWhenTold) {
+  for (const std::size_t count : {1, 127, 4096}) {
+    for (const std::int32_t skip : {0, 1}) {
+      auto average = random_values<float>(count, 8);
+      const auto x = random_values<float>(count, 9);
+      const DeviceStream stream;
+      const DeviceArray average_there(average, stream), x_there(x, stream);
+      const DeviceArray skip_there(std::vector{skip}, stream);
+      const double tau = 0.1;
+      ASSERT_EQ(
+          launch_moving_average(average_there.data(), x_there.data(), static_cast<std::int64_t>(count),
+                                static_cast<float>(1.0 - tau), static_cast<float>(tau), skip_there.data(), stream),
+          cudaSuccess);
+      if (skip == 0) model::move_average(average, x, tau);
+      EXPECT_TRUE(same_bits(average_there.read(), average)) << count;
+      EXPECT_THAT(device::standin::report().findings, IsEmpty());
+    }
   }
 }
 

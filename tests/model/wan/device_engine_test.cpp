@@ -46,6 +46,7 @@ double moment_cosine(const FullState& a, const FullState& b) {
 TEST_F(DeviceEngineTest, StepsInF32AreThoseOfTheCores) {
   for (const bool lora : {false, true}) {
     TrainingRun run = make_run(at::kFloat, lora);
+    run.options.ema_decay = lora ? 0 : 0.5;
     const auto want = train(run);
     run.device = cuda_device;
     const auto got = train(run);
@@ -139,6 +140,7 @@ TEST_F(DeviceEngineTest, AStepThatIsNotFiniteLeavesTheStateBitUnchanged) {
       const RankDevice own = cuda_device(0);
       EngineOptions options = run.options;
       options.lazy_optimizer = lazy;
+      options.ema_decay = 0.5;
       StartedEngine engine(group, run.network, options, /*seed=*/1, *own.device, own.device_kernels.get());
       const auto step = [&](const Batch& batch) {
         EXPECT_TRUE(engine.enqueue(batch, 0.5, true));
