@@ -221,7 +221,9 @@ Result<StepVote> Engine::vote(std::vector<double> sums, std::vector<double> maxi
   return std::move(call.vote);
 }
 
-Result<StepVote> Engine::finish_step(double lr, const StepNumbersOf& numbers) { return end_step(rates_of(lr), numbers); }
+Result<StepVote> Engine::finish_step(double lr, const StepNumbersOf& numbers) {
+  return end_step(rates_of(lr), numbers);
+}
 
 Result<StepVote> Engine::finish_step(const GroupRates& rates, const StepNumbersOf& numbers) {
   return end_step(rates_of(rates), numbers);
