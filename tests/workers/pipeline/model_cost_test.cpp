@@ -243,7 +243,7 @@ TEST_F(DreamzeroCostTest, ItsWorkGrowsWithStepsPassesAndWhatIsTrained) {
   EXPECT_EQ(slow.learning, base.learning);
   EXPECT_EQ(lora.acting, base.acting);
   EXPECT_LT(lora.learning, base.learning) << "no gradients of frozen weights";
-  EXPECT_GT(work({"algorithm.policy_gradient.update_epochs=2"}).learning, 1.9 * base.learning);
+  EXPECT_GT(work({"algorithm.policy_gradient.update_epochs=4"}).learning, 1.9 * base.learning) << "the recipe has 2";
   EXPECT_GT(work({"algorithm.policy_gradient.kl_beta=0.1"}).learning, base.learning);
   EXPECT_THAT(work_line(job_of({"policy.flow.denoise_steps=64"}), plan), HasSubstr("the bottleneck is acting"));
 }
