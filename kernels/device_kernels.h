@@ -206,15 +206,14 @@ struct AdamWRun {
 };
 
 /// kernels/cuda/step_decision.h.
-struct StepDecisionRun {
+struct StepNormsRun {
   const double* squares = nullptr;
   std::int64_t ranks = 1;
   std::int64_t sharing_ranks = 1;
   std::int64_t units = 0;
   const std::int32_t* group_of = nullptr;
-  const ClipGroup* groups = nullptr;
   std::int64_t num_groups = 0;
-  float* scales = nullptr;
+  double* sums = nullptr;
   std::int32_t* skip = nullptr;
 };
 
@@ -284,7 +283,11 @@ class DeviceKernels {
   virtual Result<void> sum_of_squares(const float* x, std::int64_t count, double* sum, device::Stream& stream) = 0;
   virtual Result<void> rank_sum(float* out, const float* parts, std::int64_t ranks, std::int64_t count, bool add,
                                 device::Stream& stream) = 0;
-  virtual Result<void> step_decision(const StepDecisionRun& run, device::Stream& stream) = 0;
+
+  // kernels/cuda/step_decision.h
+  virtual Result<void> step_norms(const StepNormsRun& run, device::Stream& stream) = 0;
+  virtual Result<void> clip_scales(const double* sums, const ClipGroup* groups, std::int64_t num_groups, float* scales,
+                                   device::Stream& stream) = 0;
 
   virtual Result<void> squared_error(const DeviceSquaredError& error, float* row_sums, float* loss,
                                      device::Stream& stream) = 0;

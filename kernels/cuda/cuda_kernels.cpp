@@ -247,9 +247,13 @@ class CudaKernels final : public DeviceKernels {
                         Stream& stream) override {
     return launched("rank_sum", launch_rank_sum(sum, parts, ranks, count, add, handle(stream)));
   }
-  Result<void> step_decision(const StepDecisionRun& r, Stream& stream) override {
-    return launched("step_decision", launch_step_decision(r.squares, r.ranks, r.sharing_ranks, r.units, r.group_of,
-                                                          r.groups, r.num_groups, r.scales, r.skip, handle(stream)));
+  Result<void> step_norms(const StepNormsRun& r, Stream& stream) override {
+    return launched("step_norms", launch_step_norms(r.squares, r.ranks, r.sharing_ranks, r.units, r.group_of,
+                                                    r.num_groups, r.sums, r.skip, handle(stream)));
+  }
+  Result<void> clip_scales(const double* sums, const ClipGroup* groups, std::int64_t num_groups, float* scales,
+                           Stream& stream) override {
+    return launched("clip_scales", launch_clip_scales(sums, groups, num_groups, scales, handle(stream)));
   }
 
   Result<void> squared_error(const DeviceSquaredError& e, float* row_sums, float* loss, Stream& stream) override {

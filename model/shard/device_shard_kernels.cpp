@@ -1,5 +1,7 @@
 #include "base/check.h"
 #include "kernels/device_kernels.h"
+#include "model/shard/device_vote.h"
+#include "model/shard/mirrored_memory.h"
 #include "model/shard/shard_kernels.h"
 
 namespace troupe::model {
@@ -7,8 +9,8 @@ namespace {
 
 class DeviceShardKernels final : public ShardKernels {
  public:
-  DeviceShardKernels(std::size_t units, device::Device& device, kernels::DeviceKernels& kernels)
-      : device_(device), kernels_(kernels), constants_(units) {}
+  DeviceShardKernels(std::size_t units, const DeviceVote& vote, device::Device& device, kernels::DeviceKernels& kernels)
+      : vote_(vote), device_(device), kernels_(kernels), constants_(units) {}
 
   Result<void> copy(std::span<std::byte> to, std::span<const std::byte> from, device::Stream& stream) override {
     TROUPE_CHECK(to.size() >= from.size(), "a copy has room");
@@ -36,12 +38,12 @@ class DeviceShardKernels final : public ShardKernels {
     const auto bytes = static_cast<std::int64_t>(intervals.size() * sizeof(kernels::AdamWUpdate));
     // the copy of the update before is done: the host has waited for its step
     auto& own = constants_[s.unit];
-    if (!own.pinned || own.pinned->bytes() != bytes) own = make(bytes);
-    auto* to = reinterpret_cast<kernels::AdamWUpdate*>(own.pinned->address());
+    if (!own.there || own.there->bytes() != bytes) own = MirroredMemory(device_, bytes);
+    auto* to = own.on_host<kernels::AdamWUpdate>();
     for (const auto& interval : intervals) *to++ = interval.update;
-    stream.copy(own.there->address(), own.pinned->address(), bytes);
+    own.to_device(stream);
 
-    const auto* update = reinterpret_cast<const kernels::AdamWUpdate*>(own.there->address());
+    const auto* update = own.on_device<kernels::AdamWUpdate>();
     const auto moment_bytes = s.has_bf16_moments ? sizeof(simd::Bf16) : sizeof(float);
     for (const auto& interval : intervals) {
       const auto begin = interval.begin;
@@ -54,36 +56,31 @@ class DeviceShardKernels final : public ShardKernels {
                           .published = s.published.empty() ? nullptr : s.published.data() + begin,
                           .count = static_cast<std::int64_t>(interval.end - begin),
                           .update = update++,
-                          .gradient_scale = s.scale_there,
-                          .skip = s.skip_there},
+                          .gradient_scale = vote_.scale(s.group),
+                          .skip = vote_.skip()},
                          stream));
     }
     return {};
   }
-  Result<void> average(std::span<float> average, std::span<const float> x, double tau, const std::int32_t* skip_there,
+  Result<void> average(std::span<float> average, std::span<const float> x, double tau,
                        device::Stream& stream) override {
     return kernels_.moving_average(average.data(), x.data(), static_cast<std::int64_t>(average.size()),
-                                   static_cast<float>(1.0 - tau), static_cast<float>(tau), skip_there, stream);
+                                   static_cast<float>(1.0 - tau), static_cast<float>(tau), vote_.skip(), stream);
   }
 
  private:
-  /// The same numbers on both sides.
-  struct Mirrored {
-    std::shared_ptr<device::Memory> pinned, there;
-  };
-  Mirrored make(std::int64_t bytes) { return {device_.allocate_pinned(bytes), device_.allocate(bytes)}; }
-
+  const DeviceVote& vote_;
   device::Device& device_;
   kernels::DeviceKernels& kernels_;
   /// by unit: its intervals' constants
-  std::vector<Mirrored> constants_;
+  std::vector<MirroredMemory> constants_;
 };
 
 }  // namespace
 
-std::unique_ptr<ShardKernels> make_device_shard_kernels(std::size_t units, device::Device& device,
-                                                        kernels::DeviceKernels& kernels) {
-  return std::make_unique<DeviceShardKernels>(units, device, kernels);
+std::unique_ptr<ShardKernels> make_device_shard_kernels(std::size_t units, const DeviceVote& vote,
+                                                        device::Device& device, kernels::DeviceKernels& kernels) {
+  return std::make_unique<DeviceShardKernels>(units, vote, device, kernels);
 }
 
 }  // namespace troupe::model

@@ -109,6 +109,13 @@ Result<void> Engine::check_ready(const char* what) const {
   return {};
 }
 
+Result<void> Engine::check_open(const char* what) const {
+  TROUPE_TRY(check_ready(what));
+  if (is_open_) return {};
+  return Error{Errc::failed_precondition,
+               fmt::format("{}: no micro-batch has been accumulated since the last step", what)};
+}
+
 Error Engine::give_up(Error error) {
   // peers that wait for this rank need not wait for their deadline
   if (auto* group = collective_.exchange(nullptr)) group->abort(error.message());
@@ -206,9 +213,7 @@ Result<void> Engine::start_vote(StepCall& call) {
 }
 
 Result<StepVote> Engine::vote(std::vector<double> sums, std::vector<double> maxima) {
-  TROUPE_TRY(check_ready("vote"));
-  if (!is_open_)
-    return Error{Errc::failed_precondition, "vote: no micro-batch has been accumulated since the last step"};
+  TROUPE_TRY(check_open("vote"));
   TROUPE_TRY(take_results());
   const Span span("vote", SpanKind::wait);
   const auto begin = std::chrono::steady_clock::now();
@@ -230,9 +235,7 @@ Result<StepVote> Engine::finish_step(const GroupRates& rates, const StepNumbersO
 }
 
 Result<StepVote> Engine::end_step(const std::map<std::size_t, double>& rates, const StepNumbersOf& numbers) {
-  TROUPE_TRY(check_ready("a step's end"));
-  if (!is_open_)
-    return Error{Errc::failed_precondition, "a step's end: no micro-batch has been accumulated since the last step"};
+  TROUPE_TRY(check_open("finish_step"));
   if (!core_.device_vote) {
     TROUPE_TRY(take_results());
     StepNumbers own = numbers(results_);
@@ -256,7 +259,7 @@ Result<StepVote> Engine::end_step(const std::map<std::size_t, double>& rates, co
   };
   if (const auto done = run(); !done) {
     has_state_ = false;  // the update may have run
-    return give_up(done.error().with("a step's end"));
+    return give_up(done.error().with("finish_step"));
   }
   if (!call.vote.finite) take_back_update(rates);
   discard();

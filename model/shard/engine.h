@@ -101,8 +101,8 @@ class Engine {
   /// enqueue, and the result of this micro-batch.
   Result<MicroResult> accumulate(const Batch& batch, double weight, bool first, const Network* objective = nullptr);
   /// Ends a step after its last micro-batch: a vote, then the commit of the groups of `rates`, or discard() where the
-  /// vote is not finite. `numbers` gives the caller's from the step's results. The same values as those calls, but a
-  /// device decides by itself and has all of it to do before the host waits for the first time.
+  /// vote is not finite. `numbers` forms the caller's from the step's results. On a device vote and commit are enqueued
+  /// before the host waits.
   Result<StepVote> finish_step(const GroupRates& rates, const StepNumbersOf& numbers);
   /// Of all groups at one learning rate.
   Result<StepVote> finish_step(double lr, const StepNumbersOf& numbers);
@@ -203,6 +203,7 @@ class Engine {
   Result<void> split(Collective& collective);
   Result<void> register_memory(const StepGroups& groups);
   Result<void> check_ready(const char* what) const;
+  Result<void> check_open(const char* what) const;
   ObjectivePlan& plan_of(const Network* objective);
   /// Starts a part, which `build` writes where it is not known yet.
   Result<void> start(const ObjectivePlan* plan, PartKind kind, const std::vector<bool>& units,

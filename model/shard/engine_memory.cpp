@@ -54,9 +54,13 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
       groups(units, {.adamw = options.adamw, .clip_grad_norm = options.clip_grad_norm}, options.groups),
       source_of(find_sources(units)),
       compute(device.make_stream(device::StreamUse::compute)),
-      kernels(device_kernels == nullptr ? make_host_shard_kernels()
-                                        : make_device_shard_kernels(units.size(), device, *device_kernels)),
       squares(units.size()),
+      device_vote(device_kernels == nullptr
+                      ? nullptr
+                      : std::make_unique<DeviceVote>(groups.of_units(), groups.size(), device, *device_kernels)),
+      kernels(device_kernels == nullptr
+                  ? make_host_shard_kernels()
+                  : make_device_shard_kernels(units.size(), *device_vote, device, *device_kernels)),
       unit_memory(static_cast<int>(network->units().size()) - 2, options.offload.stash_slots, device,
                   options.offload.folder, compute_on(device_kernels, *compute, options.graphs)) {
   TROUPE_CHECK(network->units().size() >= 2, "a network has a prologue and an epilogue");
@@ -64,7 +68,6 @@ EngineMemory::EngineMemory(std::shared_ptr<const Network> with_network, EngineOp
   TROUPE_CHECK(!options.sophia || options.moment_dtype == at::kFloat, "momentum and curvature are f32");
   TROUPE_CHECK(options.param_slots >= 1 && options.grad_slots >= 1, "at least one slot of each kind");
   if (device_kernels != nullptr) {
-    device_vote = std::make_unique<DeviceVote>(units.size(), groups.size(), device, *device_kernels);
     TROUPE_CHECK(!options.sophia && options.offload.stash_slots == 0 &&
                      std::all_of(units.begin(), units.end(), [](const auto& unit) { return unit.average_of.empty(); }),
                  "a device updates by AdamW, without target networks, and keeps its stashes");

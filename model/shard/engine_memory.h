@@ -63,11 +63,11 @@ struct EngineMemory {
   StepState step;
   /// arithmetic of the units, and the host's values on their way
   std::unique_ptr<device::Stream> compute;
-  std::unique_ptr<ShardKernels> kernels;
   /// on cores: of each unit the squares of its accumulator, until the ranks agree
   std::vector<double> squares;
-  /// null on cores
+  /// null on cores; outlives the kernels
   std::unique_ptr<DeviceVote> device_vote;
+  std::unique_ptr<ShardKernels> kernels;
   /// of the units' programs, over the steps
   UnitMemory unit_memory;
   bool saw_non_finite_loss = false;

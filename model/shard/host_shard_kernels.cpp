@@ -51,8 +51,7 @@ class HostShardKernels final : public ShardKernels {
     }
     return s.published.empty() ? Result<void>() : round(s.published, s.param, stream);
   }
-  Result<void> average(std::span<float> average, std::span<const float> x, double tau, const std::int32_t*,
-                       device::Stream&) override {
+  Result<void> average(std::span<float> average, std::span<const float> x, double tau, device::Stream&) override {
     move_average(average, x, tau);
     return {};
   }

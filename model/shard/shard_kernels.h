@@ -13,6 +13,8 @@
 
 namespace troupe::model {
 
+class DeviceVote;
+
 /// A part of a unit's shard that one AdamW update treats alike.
 struct AdamWInterval {
   /// elements [begin, end) of the shard
@@ -28,11 +30,9 @@ struct AdamWShard {
   std::span<std::byte> m, v;
   bool has_bf16_moments = false;
   std::span<const float> gradient;
-  /// on cores
+  /// the clip factor on cores; a device has that of the unit's group
   float gradient_scale = 1;
-  /// of a device: where it lies, and where what is not 0 skips the update
-  const float* scale_there = nullptr;
-  const std::int32_t* skip_there = nullptr;
+  std::size_t group = 0;
   std::span<simd::Bf16> published;
 };
 
@@ -53,14 +53,15 @@ class ShardKernels {
   /// Updates, and rounds what was updated to what is published.
   virtual Result<void> adamw(const AdamWShard& shard, const std::vector<AdamWInterval>& intervals,
                              device::Stream& stream) = 0;
-  /// model/optim/moving_average.h. `skip_there` as of AdamWShard.
+  /// model/optim/moving_average.h.
   virtual Result<void> average(std::span<float> average, std::span<const float> x, double tau,
-                               const std::int32_t* skip_there, device::Stream& stream) = 0;
+                               device::Stream& stream) = 0;
 };
 
 std::unique_ptr<ShardKernels> make_host_shard_kernels();
-/// For that many units. `device` and `kernels` outlive it.
-std::unique_ptr<ShardKernels> make_device_shard_kernels(std::size_t units, device::Device& device,
-                                                        kernels::DeviceKernels& kernels);
+/// For that many units. Updates and averages are clipped and skipped as `vote` has decided on the device. All outlive
+/// it.
+std::unique_ptr<ShardKernels> make_device_shard_kernels(std::size_t units, const DeviceVote& vote,
+                                                        device::Device& device, kernels::DeviceKernels& kernels);
 
 }  // namespace troupe::model

@@ -388,8 +388,7 @@ Result<void> StepExecutor::adamw(const Op& op, const StepCall& call) {
                          .has_bf16_moments = rank().store.has_bf16_moments(),
                          .gradient = rank().store.accumulator(unit),
                          .gradient_scale = core_.device_vote ? 1.0F : call.clip[group],
-                         .scale_there = core_.device_vote ? core_.device_vote->scale(group) : nullptr,
-                         .skip_there = core_.device_vote ? core_.device_vote->skip() : nullptr,
+                         .group = group,
                          .published = rank().store.bf16_copy(unit)};
   std::vector<AdamWInterval> intervals;
   each_interval(unit, call, [&](std::size_t begin, std::size_t end, bool decays, double lr) {
@@ -432,8 +431,7 @@ Result<void> StepExecutor::update(const Op& op, const StepCall& call) {
   }
   const double decay = core_.options.ema_decay;
   if (decay == 0) return {};
-  return core_.kernels->average(working_state(StateKind::ema, op), master, 1.0 - decay,
-                                core_.device_vote ? core_.device_vote->skip() : nullptr, stream);
+  return core_.kernels->average(working_state(StateKind::ema, op), master, 1.0 - decay, stream);
 }
 
 }  // namespace troupe::model

@@ -74,8 +74,8 @@ class StepExecutor {
   Result<void> finish();
   /// start, then finish.
   Result<void> run(std::span<const Op> operations, StepCall& call);
-  /// Of a device, behind the vote's part and its finish(): what the ranks agreed on, as the device knows it already. On
-  /// cores the part has done it.
+  /// Of a device, behind the vote's part and its finish(): tells the host what the device has judged, and sums the
+  /// callers' numbers over the ranks. On cores the part has done it.
   Result<void> take_vote(StepCall& call);
   /// Work on the rank's memory that is no operation of a step: what comes from the host and goes there. Behind all that
   /// was started before, which finishes first, on the stream that it is given; returns when it is done. Throws what it
@@ -113,8 +113,8 @@ class StepExecutor {
   Result<void> forward(const Op& op, StepCall& call);
   Result<void> square(const Op& op);
   Result<void> agree(const Op& op, StepCall& call);
-  /// From this rank's squares by group, or on a device those of all, and whether a loss was not finite.
-  Result<void> agree_on(std::vector<double> group_squares, bool saw_non_finite_loss, StepCall& call);
+  /// From this rank's part of the squares by group, and whether it knows the step to be unusable.
+  Result<void> agree_on(std::vector<double> group_squares, bool is_unusable, StepCall& call);
   Result<void> clip(const Op& op, StepCall& call);
   Result<void> compare_ranks(std::vector<double>& sums, std::vector<double>& maxima);
   Result<void> update(const Op& op, const StepCall& call);

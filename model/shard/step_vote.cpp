@@ -48,7 +48,7 @@ Result<void> StepExecutor::square(const Op& op) {
 }
 
 Result<void> StepExecutor::agree(const Op& op, StepCall& call) {
-  if (core_.device_vote) return core_.device_vote->share(groups_.all, stream_of(op.stream));
+  if (core_.device_vote) return core_.device_vote->gather(groups_.all, core_.world, stream_of(op.stream));
   const std::vector<double> of_units = std::exchange(core_.squares, std::vector<double>(core_.squares.size()));
   TROUPE_TRY(groups_.all.status());
   std::vector<double> sums(core_.groups.size());
@@ -61,16 +61,16 @@ Result<void> StepExecutor::agree(const Op& op, StepCall& call) {
 Result<void> StepExecutor::take_vote(StepCall& call) {
   if (!core_.device_vote) return {};
   TROUPE_TRY(groups_.all.status());
-  auto shared = core_.device_vote->shared(core_.world, core_.groups.of_units());
+  auto [group_squares, skips] = core_.device_vote->judgement();
   // all ranks know the same: one brings it to their sum
-  if (groups_.all.rank() != 0) std::fill(shared.group_squares.begin(), shared.group_squares.end(), 0.0);
-  return agree_on(std::move(shared.group_squares), !shared.losses_are_finite, call);
+  if (groups_.all.rank() != 0) std::fill(group_squares.begin(), group_squares.end(), 0.0);
+  return agree_on(std::move(group_squares), skips, call);
 }
 
-Result<void> StepExecutor::agree_on(std::vector<double> sums, bool saw_non_finite_loss, StepCall& call) {
+Result<void> StepExecutor::agree_on(std::vector<double> sums, bool is_unusable, StepCall& call) {
   // replicas have the same
   if (core_.replica != 0) std::fill(sums.begin(), sums.end(), 0.0);
-  sums.push_back(saw_non_finite_loss ? 1.0 : 0.0);
+  sums.push_back(is_unusable ? 1.0 : 0.0);
   sums.insert(sums.end(), call.sums.begin(), call.sums.end());
   TROUPE_TRY(compare_ranks(sums, call.maxima));
 
@@ -92,10 +92,7 @@ Result<void> StepExecutor::agree_on(std::vector<double> sums, bool saw_non_finit
 Result<void> StepExecutor::clip(const Op& op, StepCall& call) {
   std::vector<std::size_t> updated;
   for (const auto& [group, rate] : call.rates) updated.push_back(group);
-  if (core_.device_vote) {
-    return core_.device_vote->decide(core_.world, core_.groups.clip_groups(updated), core_.groups.of_units(),
-                                     stream_of(op.stream));
-  }
+  if (core_.device_vote) return core_.device_vote->clip(core_.groups.clip_groups(updated), stream_of(op.stream));
   call.clip = core_.groups.clip_factors(updated, call.vote.group_squares);
   return {};
 }

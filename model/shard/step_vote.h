@@ -22,7 +22,7 @@ struct StepVote {
   std::map<std::string, double> group_norms = {};
   /// not rounded, in order of UnitGroups::names(): what commit clips by
   std::vector<double> group_squares = {};
-  /// that this rank took to agree, waiting for slower ranks among them
+  /// that this rank took to agree, with the wait for slower ranks
   double seconds = 0;
 };
 
