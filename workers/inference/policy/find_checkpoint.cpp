@@ -18,15 +18,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// RUN/checkpoints/LINK of a run that is named as in find_run. None for another form, or without such a run.
-std::optional<CheckpointPlace> find_link(const std::string& source, const std::string& run_root) {
+/// RUN/checkpoints/NAME of a run that is named as in find_run. None for another form, or without such a run. Errors:
+/// not_found (the run has no checkpoint of that name).
+Result<std::optional<CheckpointPlace>> find_in_run(const std::string& source, const std::string& run_root) {
+  const std::optional<CheckpointPlace> none;
   const fs::path path = source, folder = path.parent_path();
-  if (folder.filename() != "checkpoints") return std::nullopt;
+  if (folder.filename() != "checkpoints") return none;
   const auto run = find_run(folder.parent_path().string(), run_root);
-  if (!run) return std::nullopt;
-  CheckpointPlace place{.folder = run->checkpoints() + "/" + path.filename().string(), .run = run->root()};
-  if (!checkpoint_kind(place.folder)) return std::nullopt;
-  return place;
+  if (!run) return none;
+  const std::string name = path.filename().string();
+  CheckpointPlace place{.folder = run->checkpoints() + "/" + name, .run = run->root()};
+  if (checkpoint_kind(place.folder)) return std::optional(place);
+  return Error{Errc::not_found, fmt::format("run {} has no checkpoint '{}' (checkpoint.keep_best keeps the one called "
+                                            "{}); the run alone means its newest",
+                                            run->root(), name, kBestLink)};
 }
 
 }  // namespace
@@ -43,7 +48,8 @@ Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::st
     if (!code && real.parent_path().filename() == "checkpoints") place.run = real.parent_path().parent_path().string();
     return place;
   }
-  if (auto place = find_link(source, run_root)) return *place;
+  TROUPE_ASSIGN(const auto named, find_in_run(source, run_root));
+  if (named) return *named;
   const auto run = find_run(source, run_root);
   if (!run) {
     std::string why = run.error().message();  // its first line says what is missing, the others what is there

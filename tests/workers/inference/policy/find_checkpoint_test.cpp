@@ -31,7 +31,7 @@ TEST(FindCheckpointTest, ARepositoryOfTheCacheThatIsNoPolicyIsNotDownloadedAgain
   EXPECT_THAT(place.error().message(), Not(HasSubstr("hf download")));
 }
 
-TEST(FindCheckpointTest, ALinkOfARunIsFoundByTheRunsName) {
+TEST(FindCheckpointTest, ACheckpointOfARunIsFoundByTheRunsName) {
   const testing::HubHome home;
   home.put("runs/job/20261130-000000-0000/config.resolved.yaml");
   home.put("runs/job/20261130-000000-0000/checkpoints/best/manifest.json");
@@ -41,7 +41,7 @@ TEST(FindCheckpointTest, ALinkOfARunIsFoundByTheRunsName) {
   EXPECT_EQ(place->run, run);
   EXPECT_EQ(place->folder, run + "/checkpoints/best");
   EXPECT_THAT(find_checkpoint("job/checkpoints/worst", home / "runs").error().message(),
-              HasSubstr("job/checkpoints/worst"));
+              HasSubstr("run " + run + " has no checkpoint 'worst'"));
 }
 
 }  // namespace
