@@ -61,12 +61,12 @@ class SftTrainer final : public Trainer {
                                       StepOutcome& outcome);
   /// The first micro-batch after `step`; none where something else comes before it.
   std::optional<BatchAhead::Place> first_after(std::int64_t step, bool finish_requested) const;
-  /// One attempt at the step's gradients. `consumed` is what it took, in order of position.
+  /// Takes and enqueues the step's micro-batches. `consumed` is what it took, in order of position.
   Result<void> compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
                        StepOutcome& outcome);
-  /// And at the update with them.
+  /// Ends the step: the update, or none where the vote is not finite.
   Result<StepVote> update(double lr, bool finish_requested, StepOutcome& outcome);
-  /// Of a micro-batch in the step.
+  /// A micro-batch's share of the step.
   double weight() const { return static_cast<double>(batch_.micro) / static_cast<double>(batch_.global); }
   /// Every optimizer.sophia.every steps.
   Result<void> estimate_curvature(std::int64_t step, StepOutcome& outcome);
