@@ -60,7 +60,9 @@ Result<Token> parse_token(std::string_view text, const std::string& path) {
 
 bool is_curve_key(const std::string& text) {
   std::array<std::uint8_t, 32> raw{};
-  return text.size() == kKeyChars && zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
+  // libzmq reads up to a null byte
+  const bool is_whole = text.size() == kKeyChars && text.find('\0') == std::string::npos;
+  return is_whole && zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
 }
 
 Result<CurveKeyPair> generate_keypair() {

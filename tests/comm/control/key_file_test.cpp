@@ -97,6 +97,13 @@ TEST_F(KeyFileTest, AnOpenSecretALinkAndADamagedFileAreRefused) {
   EXPECT_THAT(read_key_file(path("large.key")).error().message(), HasSubstr("larger than"));
 }
 
+TEST_F(KeyFileTest, AKeyThatANullByteCutsShortIsNone) {
+  std::string key = make("alice").keys.public_key;
+  ASSERT_TRUE(is_curve_key(key));
+  key[5] = '\0';  // five characters of Z85 are whole
+  EXPECT_FALSE(is_curve_key(key));
+}
+
 TEST_F(KeyFileTest, AListHoldsKeysRolesAndNames) {
   const KeyFile alice = make();
   const std::string token = generate_keypair()->public_key;
