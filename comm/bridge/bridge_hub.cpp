@@ -26,10 +26,10 @@
 #include "base/file_io.h"
 #include "base/ids.h"
 #include "base/log.h"
-#include "comm/bridge/bridge_address.h"
+#include "comm/bridge/direct_connection.h"
 #include "comm/bridge/message_fields.h"
+#include "comm/bridge/router_socket.h"
 #include "comm/bridge/session_table.h"
-#include "comm/control/zmq_handles.h"
 
 namespace troupe::comm {
 
@@ -38,8 +38,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr long kMaxPollMs = 100;  // never infinite: a lost signal would hang the process
-constexpr int kLingerMs = 500;
-constexpr int kBatch = 64;  // messages taken in one turn, so that questions are not held up
+constexpr int kBatch = 64;        // messages taken in one turn, so that questions are not held up
 constexpr std::chrono::milliseconds kFarewell{500};
 constexpr std::chrono::seconds kComplement{10}, kLook{1};
 constexpr std::size_t kMostSessions = 1024;
@@ -62,7 +61,7 @@ class RouterHub final : public BridgeHub {
   Result<void> open();
   Result<void> launch();
 
-  const std::string& endpoint() const override { return endpoint_; }
+  const std::string& endpoint() const override { return router_.endpoint(); }
   Result<std::unique_ptr<BridgeLease>> lease(std::int64_t rows, std::chrono::milliseconds patience) override;
   void announce_outage(const Error& why) override;
   Stats stats() const override;
@@ -74,6 +73,11 @@ class RouterHub final : public BridgeHub {
   void report_gone();
   Result<WireMap> ask(std::int64_t lease, std::string_view type, WireMap body, std::chrono::milliseconds patience,
                       std::chrono::milliseconds making);
+  /// Takes one message from the connection of a lease, whose session this is, unless `until` passes first. Errors: the
+  /// connection is of no use any more. Without mutex_.
+  Result<void> take_direct(DirectConnection& direct, std::int64_t number, Clock::time_point until);
+  /// What a worker says in its session, by either way; under mutex_.
+  void take_of_worker(SessionTable::Session& session, BridgeMessage message);
 
   // The hub's thread.
   void run();
@@ -81,17 +85,12 @@ class RouterHub final : public BridgeHub {
   bool receive();
   void take(const std::string& peer, std::span<const std::byte> bytes);
   void take_hello(const std::string& peer, const BridgeMessage& message);
-  void take_of_worker(SessionTable::Session& session, BridgeMessage message);
   void send_all();
-  bool send(const SessionTable::Outgoing& outgoing);
   void end_silent();
 
   const BridgeHubOptions options_;
   const std::string host_;
-  base::FileDescriptor address_lock_;
-  ZmqContext context_;
-  ZmqSocket router_;
-  std::string endpoint_;
+  RouterSocket router_;
   /// Raised for a message to send and for the end.
   EventFd changed_;
   std::atomic<bool> stopping_{false};
@@ -138,12 +137,18 @@ Result<Arena> RouterHub::Lease::share(std::int64_t bytes, WireArray arrays, std:
     return Error{Errc::failed_precondition, fmt::format("worker {} is not on this machine", worker_)};
   std::int64_t nonce = 0;
   random_bytes(&nonce, sizeof nonce);
-  TROUPE_ASSIGN(const WireMap answer,
-                call("SHARE", {{"bytes", bytes}, {"nonce", nonce}, {"arrays", std::move(arrays)}}, patience, {}));
+  TROUPE_ASSIGN(DirectListener listener, DirectListener::open());
+  WireMap question{{"bytes", bytes}, {"nonce", nonce}, {"arrays", std::move(arrays)}, {"connect", listener.name()}};
+  TROUPE_ASSIGN(const WireMap answer, call("SHARE", std::move(question), patience, {}));
   TROUPE_ASSIGN(Arena arena, Arena::attach_to(sharing_pid_, whole(answer, "fd"), static_cast<std::size_t>(bytes)));
   // the process id may have been reused: memory of this size without the nonce is another process's
   if (std::memcmp(arena.bytes().data(), &nonce, sizeof nonce) != 0)
     return Error{Errc::failed_precondition, fmt::format("worker {} shares memory that is not its own", worker_)};
+  if (flag(answer, "connected")) {
+    TROUPE_ASSIGN(base::FileDescriptor socket, listener.accept(sharing_pid_));
+    const std::lock_guard lock(hub_.mutex_);
+    hub_.table_.connect(number_, DirectConnection(std::move(socket)));
+  }
   return arena;
 }
 
@@ -159,31 +164,9 @@ RouterHub::~RouterHub() {
 }
 
 Result<void> RouterHub::open() {
-  context_.reset(zmq_ctx_new());
-  if (!changed_.is_open() || !context_)
+  if (!changed_.is_open())
     return Error{Errc::resource_exhausted, fmt::format("no descriptors left: {}", std::strerror(errno))};
-  router_.reset(zmq_socket(context_.get(), ZMQ_ROUTER));
-  if (!router_) return Error{Errc::resource_exhausted, fmt::format("no ZeroMQ socket: {}", zmq_strerror(zmq_errno()))};
-  void* socket = router_.get();
-  const auto bytes = static_cast<std::int64_t>(options_.max_message_bytes);
-  zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes, sizeof bytes);
-  set_option(socket, ZMQ_LINGER, kLingerMs);
-  set_option(socket, ZMQ_ROUTER_MANDATORY, 1);  // a worker that is not connected any more is gone
-  std::string bind = options_.bind;
-  if (bind.empty()) {
-    const uid_t own = ::geteuid();
-    if (zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &own, sizeof own) != 0)
-      return Error{Errc::unavailable, fmt::format("the bridge's address cannot be kept to this user's processes: {}",
-                                                  zmq_strerror(zmq_errno()))};
-    bind = "ipc://@troupe-bridge-" + to_hex(new_message_id());
-  } else {
-    TROUPE_ASSIGN(address_lock_, take_bridge_address(bind));
-  }
-  if (zmq_bind(socket, bind.c_str()) != 0)
-    return Error{Errc::unavailable, fmt::format("env.bridge.bind: {} cannot be bound: {}; each simulator wants an "
-                                                "address of its own",
-                                                bind, zmq_strerror(zmq_errno()))};
-  endpoint_ = last_endpoint(socket);
+  TROUPE_ASSIGN(router_, RouterSocket::open(options_.bind, options_.max_message_bytes));
   return {};
 }
 
@@ -245,16 +228,27 @@ Result<WireMap> RouterHub::ask(std::int64_t lease, std::string_view type, WireMa
   const SessionTable::Lease& held = table_.lease(lease);
   if (held.gone) return *held.gone;
   call.session = held.session;
-  table_.ask(request, call, type, std::move(body));
-  changed_.raise();
+  table_.ask(request, call, lease, type, std::move(body));
+  DirectConnection* const direct = held.direct.get();
+  if (direct == nullptr) changed_.raise();
   while (!call.answer) {
     const auto now = Clock::now();
-    if (table_.is_behind_making(request)) {
-      call.answered.wait_until(lock, now + kLook);  // the call that makes environments has a deadline of its own
+    // a call that makes environments has a deadline of its own
+    const auto until = table_.may_wait_for_making(request) ? now + kLook : call.begun + patience;
+    if (now < until && direct == nullptr) {
+      call.answered.wait_until(lock, until);
       continue;
     }
-    if (now < call.begun + patience) {
-      call.answered.wait_until(lock, call.begun + patience);
+    if (now < until) {
+      lock.unlock();
+      const Result<void> taken = take_direct(*direct, call.session, until);
+      lock.lock();
+      if (taken) continue;
+      // a worker that ends or leaves closes it as well, and the hub's thread is about to know why
+      if (call.answered.wait_for(lock, kFarewell, [&] { return call.answer.has_value(); })) continue;
+      table_.end(call.session, {Errc::aborted, fmt::format("worker {} cannot be asked any more: {}", held.worker,
+                                                           taken.error().message())});
+      changed_.raise();
       continue;
     }
     const Error late{
@@ -270,6 +264,21 @@ Result<WireMap> RouterHub::ask(std::int64_t lease, std::string_view type, WireMa
   lock.unlock();
   report_gone();
   return answer;
+}
+
+Result<void> RouterHub::take_direct(DirectConnection& direct, std::int64_t number, Clock::time_point until) {
+  TROUPE_ASSIGN(const auto bytes, direct.receive(until, options_.max_message_bytes));
+  if (!bytes) return {};
+  TROUPE_ASSIGN(BridgeMessage message, decode_bridge_message(*bytes, options_.max_message_bytes));
+  const std::lock_guard lock(mutex_);
+  SessionTable::Session* session = message.session == number ? table_.find(number) : nullptr;
+  if (session == nullptr) {
+    ++late_;
+    return {};
+  }
+  session->heard = Clock::now();
+  take_of_worker(*session, std::move(message));
+  return {};
 }
 
 void RouterHub::report_gone() {
@@ -305,7 +314,7 @@ void RouterHub::run() {
     while (receive()) {
     }
   }
-  router_.reset();  // a socket is closed by the thread that used it
+  router_.close();  // a socket is closed by the thread that used it
 }
 
 /// Waits for something to do; sessions whose process has ended are over.
@@ -346,19 +355,10 @@ void RouterHub::poll(Clock::duration at_most) {
 
 /// One message; false when there is none.
 bool RouterHub::receive() {
-  ZmqFrame peer, magic, content, rest;
-  if (!peer.receive(router_.get())) return false;
-  int frames = 1;
-  bool more = peer.has_more();
-  for (ZmqFrame* next : {&magic, &content}) {
-    if (!more) break;
-    more = next->receive(router_.get()) && next->has_more();
-    ++frames;
-  }
-  const bool whole = frames == 3 && !more && magic.text() == kBridgeMagic;
-  while (more) more = rest.receive(router_.get()) && rest.has_more();
-  if (whole)
-    take(peer.text(), content.bytes());
+  const auto received = router_.receive();
+  if (!received) return false;
+  if (received->content)
+    take(received->peer, *received->content);
   else
     ++malformed_;
   return true;
@@ -445,20 +445,12 @@ void RouterHub::send_all() {
     outgoing = table_.take_outgoing();
   }
   for (const SessionTable::Outgoing& one : outgoing) {
-    if (send(one)) continue;
+    if (router_.send(one.peer, one.message)) continue;
     const std::lock_guard lock(mutex_);
     const auto* session = table_.find(one.session);
     if (session != nullptr && session->peer == one.peer)
       table_.end(one.session, {Errc::aborted, fmt::format("worker {} is not connected any more", session->hello.name)});
   }
-}
-
-bool RouterHub::send(const SessionTable::Outgoing& outgoing) {
-  void* socket = router_.get();
-  constexpr int more = ZMQ_DONTWAIT | ZMQ_SNDMORE;
-  return zmq_send(socket, outgoing.peer.data(), outgoing.peer.size(), more) >= 0 &&
-         zmq_send(socket, kBridgeMagic, std::strlen(kBridgeMagic), more) >= 0 &&
-         zmq_send(socket, outgoing.message.data(), outgoing.message.size(), ZMQ_DONTWAIT) >= 0;
 }
 
 void RouterHub::end_silent() {

@@ -14,7 +14,7 @@ namespace troupe::comm {
 /// Frame 0 of every message between a hub and its workers (docs/bridge.md#messages).
 inline constexpr char kBridgeMagic[] = "TRB1";
 /// [major, minor]: the major one must be equal; keys that a minor one adds are ignored by others.
-inline constexpr std::int64_t kBridgeVersion[] = {1, 0};
+inline constexpr std::int64_t kBridgeVersion[] = {1, 1};
 
 /// One message: type, session, request number and body.
 struct BridgeMessage {

@@ -33,7 +33,9 @@ void SessionTable::end(std::int64_t session, const Error& why) {
   gone_.push_back({found->second.hello.name, why});
   sessions_.erase(found);
   for (auto& [number, lease] : leases_) {
-    if (lease.session == session) lease.gone = Error{Errc::aborted, why.message()};
+    if (lease.session != session) continue;
+    lease.gone = Error{Errc::aborted, why.message()};
+    if (lease.direct) lease.direct->shut_down();
   }
   for (auto call = calls_.begin(); call != calls_.end();) {
     const std::int64_t request = call->first;
@@ -63,16 +65,27 @@ void SessionTable::release(std::int64_t number) {
   leases_.erase(found);
 }
 
-void SessionTable::ask(std::int64_t request, Call& call, std::string_view type, WireMap body) {
-  post(sessions_.at(call.session).peer, call.session,
-       {.type = std::string(type), .request = request, .body = std::move(body)});
-  calls_[request] = &call;
+void SessionTable::connect(std::int64_t lease, DirectConnection direct) {
+  Lease& held = leases_.at(lease);
+  held.direct = std::make_unique<DirectConnection>(std::move(direct));
+  if (held.gone) held.direct->shut_down();
 }
 
-bool SessionTable::is_behind_making(std::int64_t request) const {
+void SessionTable::ask(std::int64_t request, Call& call, std::int64_t lease, std::string_view type, WireMap body) {
+  calls_[request] = &call;
+  BridgeMessage question{.type = std::string(type), .request = request, .body = std::move(body)};
+  DirectConnection* direct = leases_.at(lease).direct.get();
+  if (direct == nullptr) return post(sessions_.at(call.session).peer, call.session, std::move(question));
+  question.session = call.session;
+  // one that cannot be written ends the connection, which its reader is told
+  if (!direct->send(encode_bridge_message(std::move(question)))) direct->shut_down();
+}
+
+bool SessionTable::may_wait_for_making(std::int64_t request) const {
   const std::int64_t session = calls_.at(request)->session;
-  return std::any_of(calls_.begin(), calls_.lower_bound(request),
-                     [&](const auto& one) { return one.second->session == session && one.second->makes; });
+  return std::any_of(calls_.begin(), calls_.end(), [&](const auto& one) {
+    return one.first != request && one.second->session == session && one.second->makes;
+  });
 }
 
 std::int64_t SessionTable::num_making() const {
@@ -89,10 +102,10 @@ bool SessionTable::answer(std::int64_t request, std::int64_t session, Result<Wir
   found->second->answer.emplace(std::move(answer));
   found->second->answered.notify_one();
   if (found->second->makes) {
-    for (auto behind = std::next(found); behind != calls_.end(); ++behind) {
-      if (behind->second->session != session) continue;
-      behind->second->begun = Clock::now();
-      behind->second->answered.notify_one();
+    for (const auto& [other, call] : calls_) {
+      if (other == request || call->session != session) continue;
+      call->begun = Clock::now();
+      call->answered.notify_one();
     }
   }
   calls_.erase(found);

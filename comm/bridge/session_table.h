@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "base/result.h"
 #include "comm/bridge/bridge_hub.h"
 #include "comm/bridge/bridge_message.h"
+#include "comm/bridge/direct_connection.h"
 
 namespace troupe::comm {
 
@@ -42,11 +44,13 @@ class SessionTable {
     /// Of a worker that shares memory; else 0.
     std::int64_t sharing_pid = 0;
     std::optional<Error> gone = {};
+    /// By which its questions go; null: by ZeroMQ. Stays until the lease is released.
+    std::unique_ptr<DirectConnection> direct = {};
   };
   /// A question whose asker waits for `answered`.
   struct Call {
     std::int64_t session = 0;
-    /// It makes environments: questions behind it have to wait.
+    /// It makes environments: other questions to the worker may have to wait for it.
     bool makes = false;
     /// When the worker may have begun with it, as far as is known.
     Clock::time_point begun = Clock::now();
@@ -81,15 +85,17 @@ class SessionTable {
   std::int64_t lease();
   const Lease& lease(std::int64_t number) const { return leases_.at(number); }
   void release(std::int64_t number);
+  /// Lets questions of a lease go by this connection.
+  void connect(std::int64_t lease, DirectConnection direct);
 
-  /// Sends the question of `call`, which lives until it is answered or forgotten.
-  void ask(std::int64_t request, Call& call, std::string_view type, WireMap body);
+  /// Sends the question of `call`, which lives until it is answered or forgotten, to the worker of `lease`.
+  void ask(std::int64_t request, Call& call, std::int64_t lease, std::string_view type, WireMap body);
   /// The call gave up.
   void forget(std::int64_t request) { calls_.erase(request); }
   /// Open questions that make environments.
   std::int64_t num_making() const;
-  /// Whether the worker has a question that makes environments before this one.
-  bool is_behind_making(std::int64_t request) const;
+  /// Whether the worker has another question, one that makes environments: it may answer that one first.
+  bool may_wait_for_making(std::int64_t request) const;
   /// Whether a call of this session is open.
   bool is_asked(std::int64_t session) const;
   /// Gives a call its answer. False: no open call of this session has that request number.

@@ -4,7 +4,7 @@ import msgpack
 import numpy as np
 
 MAGIC = b"TRB1"
-VERSION = [1, 0]
+VERSION = [1, 1]
 
 
 class Malformed(Exception):
@@ -31,18 +31,20 @@ def _decode(pairs):
     return np.frombuffer(pairs[b"data"], dtype).reshape(pairs[b"shape"])
 
 
+def pack_content(kind, session, request, body):
+    """The map of a message. `request` numbers what is asked; the answer repeats it."""
+    return msgpack.packb({"v": VERSION, "t": kind, "s": session, "q": request, "b": body}, default=_encode)
+
+
 def pack(kind, session, request, body):
-    """The frames of a message. `request` numbers what is asked; the answer repeats it."""
-    header = {"v": VERSION, "t": kind, "s": session, "q": request, "b": body}
-    return [MAGIC, msgpack.packb(header, default=_encode)]
+    """The frames of a message."""
+    return [MAGIC, pack_content(kind, session, request, body)]
 
 
-def unpack(frames):
-    """(kind, session, request, body) of a message. Raises Malformed; keys that are unknown are ignored."""
-    if len(frames) != 2 or frames[0] != MAGIC:
-        raise Malformed(f"{len(frames)} frames without {MAGIC.decode()} in front")
+def unpack_content(content):
+    """(kind, session, request, body) of a message's map. Raises Malformed; keys that are unknown are ignored."""
     try:
-        header = msgpack.unpackb(frames[1], object_hook=_decode)
+        header = msgpack.unpackb(content, object_hook=_decode)
         if header["v"][0] != VERSION[0]:
             raise Malformed(f"a message of version {header['v']}; this is {VERSION}")
         return header["t"], header["s"], header["q"], header["b"]
@@ -50,3 +52,10 @@ def unpack(frames):
         raise
     except Exception as error:  # whatever msgpack and NumPy say of bytes
         raise Malformed(f"no MessagePack map of a message: {error}") from error
+
+
+def unpack(frames):
+    """The same of its frames."""
+    if len(frames) != 2 or frames[0] != MAGIC:
+        raise Malformed(f"{len(frames)} frames without {MAGIC.decode()} in front")
+    return unpack_content(frames[1])

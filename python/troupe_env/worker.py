@@ -1,5 +1,6 @@
 """A worker: connects to the hub of a simulator, says what it has, and steps the environments that it is leased."""
 import os
+import select
 import signal
 import threading
 import time
@@ -7,6 +8,7 @@ import time
 import zmq
 
 from . import wire
+from .direct import Direct
 from .host import FAILURES, Rows
 from .said import Said, one_line, what_failed
 
@@ -16,6 +18,9 @@ HUB_SILENCE_SECONDS = 10.0
 # that a worker which a simulator started looks for it
 HUB_ABSENCE_SECONDS = 30.0
 LONGEST_BACK_OFF_SECONDS = 30.0
+POLL_MILLISECONDS = 500
+# a question that comes so soon behind an answer
+AT_ONCE_SECONDS = 200e-6
 
 
 def host_id():
@@ -90,6 +95,9 @@ class Worker:
         self._context = zmq.Context()
         self._beats = Beats(self._context, endpoint)
         self._leases = {}
+        # connections of leases by their descriptors, and what waits for the hub's messages and theirs
+        self._directs, self._poll = {}, None
+        self._is_asked_at_once = False
         self._session = 0
         self._stopping = False
         signal.signal(signal.SIGTERM, self._stop)
@@ -147,30 +155,80 @@ class Worker:
         for rows in self._leases.values():
             rows.close()
         self._leases.clear()
+        for direct in self._directs.values():
+            direct.close()
+        self._directs.clear()
         socket.close()
 
     def _serve(self, socket):
+        def say(*message):
+            socket.send_multipart(wire.pack(*message))
+
+        self._poll = select.poll()
+        self._poll.register(socket.getsockopt(zmq.FD), select.POLLIN)
         while not self._stopping and not self._beats.hub_is_silent():
-            try:
-                kind, session, request, body = wire.unpack(socket.recv_multipart())
-            except zmq.Again:
-                continue  # nothing came for a while
-            except wire.Malformed as error:
-                socket.send_multipart(wire.pack("ERR", self._session, 0, {"text": one_line(error), "fatal": False}))
+            # the descriptor of a ZeroMQ socket tells of changes alone
+            if socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+                try:
+                    message = wire.unpack(socket.recv_multipart())
+                except wire.Malformed as error:
+                    say("ERR", self._session, 0, {"text": one_line(error), "fatal": False})
+                    continue
+                if self._is_over(message, say):
+                    return
                 continue
-            if session != self._session:
-                continue
-            if kind == "DRAIN":
-                socket.send_multipart(wire.pack("BYE", session, 0, {"reason": "drained"}))
-                self._session = 0
-                self._stopping = self._lasts != "all"
-                return
-            if kind == "ERR" and body.get("fatal"):
-                return  # the session is over; another HELLO begins a new one
-            answer, content = self._answer(kind, body)
-            if answer is not None:
-                socket.send_multipart(wire.pack(answer, session, request, content))
-            self._beats.progress += 1
+            for number, _ in self._wait():
+                if number in self._directs:
+                    self._serve_direct(self._directs[number])
+
+    def _wait(self):
+        """What can be read. As long as questions come at once this stays awake for the next one, since waking a thread
+        takes as long as some steps do."""
+        began = time.perf_counter()
+        ready = self._poll.poll(0)
+        while not ready and self._is_asked_at_once and time.perf_counter() - began < AT_ONCE_SECONDS:
+            os.sched_yield()
+            ready = self._poll.poll(0)
+        ready = ready or self._poll.poll(POLL_MILLISECONDS)
+        self._is_asked_at_once = time.perf_counter() - began < AT_ONCE_SECONDS
+        return ready
+
+    def _serve_direct(self, direct):
+        try:
+            self._is_over(direct.receive(), direct.send)
+        except (EOFError, OSError, wire.Malformed):
+            # the lease or the session is over; what ends it is said by ZeroMQ
+            self._poll.unregister(direct)
+            del self._directs[direct.fileno()]
+            direct.close()
+
+    def _connect(self, name):
+        """Whether there is a connection of the lease from now on."""
+        try:
+            direct = Direct(name)
+        except OSError:
+            return False  # the simulator's sockets are not seen from here
+        self._directs[direct.fileno()] = direct
+        self._poll.register(direct, select.POLLIN)
+        return True
+
+    def _is_over(self, message, say):
+        """Answers a message by `say`. True: it ended the session."""
+        kind, session, request, body = message
+        if session != self._session:
+            return False
+        if kind == "DRAIN":
+            say("BYE", session, 0, {"reason": "drained"})
+            self._session = 0
+            self._stopping = self._lasts != "all"
+            return True
+        if kind == "ERR" and body.get("fatal"):
+            return True  # another HELLO begins a new one
+        answer, content = self._answer(kind, body)
+        if answer is not None:
+            say(answer, session, request, content)
+        self._beats.progress += 1
+        return False
 
     def _answer(self, kind, body):
         try:
@@ -185,7 +243,8 @@ class Worker:
                 return "LEASED", {}
             if kind == "SHARE":
                 rows = self._leases[body["lease"]]
-                return "RESULT", {"fd": rows.share(body["bytes"], body["nonce"], body["arrays"])}
+                fd = rows.share(body["bytes"], body["nonce"], body["arrays"])
+                return "RESULT", {"fd": fd, "connected": "connect" in body and self._connect(body["connect"])}
             if kind == "RELEASE":
                 rows = self._leases.pop(body["lease"], None)
                 if rows is not None:

@@ -6,6 +6,8 @@ import json
 import mmap
 import os
 import pathlib
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ import toy_envs  # noqa: E402
 import zmq  # noqa: E402
 from troupe_env import wire, worker  # noqa: E402
 from troupe_env.adapters import robosuite_lift  # noqa: E402
+from troupe_env.direct import Direct  # noqa: E402
 from troupe_env.fields import Actions, fields_of  # noqa: E402
 from troupe_env.host import Kind, Rows, read_options  # noqa: E402
 from troupe_env.said import Said  # noqa: E402
@@ -311,6 +314,35 @@ class ExpertTest(unittest.TestCase):
         self.assertEqual(rows.expert(0)[0], np.float32(-5 * seen[0]))
         self.assertIsNone(Rows(Kind("python:toy_envs:Wild", "{}"), 1).expert(0))
         self.assertEqual(Actions(Discrete(3, start=5)).from_env(7).tolist(), [2])
+
+
+class DirectTest(unittest.TestCase):
+    def test_messages_have_their_size_before_them_and_an_end_is_told(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind("")  # the kernel chooses
+            listener.listen()
+            name = "@" + listener.getsockname()[1:].decode()
+            direct = Direct(name)
+            simulator, _ = listener.accept()
+        message = ("STEP", 3, 4, {"count": 2, "text": "x" * 300_000})
+        content = wire.pack_content(*message)
+        sending = threading.Thread(target=simulator.sendall, args=(struct.pack("<I", len(content)) + content,))
+        sending.start()
+        self.assertEqual(direct.receive(), message)
+        sending.join()
+        direct.send("RESULT", 3, 4, {"errors": []})
+        answer = simulator.recv(1 << 16)
+        self.assertEqual(struct.unpack("<I", answer[:4])[0], len(answer) - 4)
+        self.assertEqual(wire.unpack_content(answer[4:]), ("RESULT", 3, 4, {"errors": []}))
+        simulator.sendall(b"\3\0\0\0abc\3\0")
+        with self.assertRaises(wire.Malformed):
+            direct.receive()
+        simulator.close()
+        with self.assertRaises(EOFError):
+            direct.receive()
+        direct.close()
+        with self.assertRaises(OSError):
+            Direct(name)
 
 
 class BeatsTest(unittest.TestCase):

@@ -59,7 +59,7 @@ TEST(BridgeMessageTest, WhatIsNoMessageIsRefusedInWords) {
   using ::testing::HasSubstr;
   EXPECT_THAT(why(7), HasSubstr("an integer in the place of a map"));
   EXPECT_THAT(why(WireMap{{"v", 1}}), HasSubstr("it wants v, a list of two integers"));
-  EXPECT_THAT(why(WireMap{{"v", WireArray{2, 0}}}), HasSubstr("its version is 2, this program's is 1.0"));
+  EXPECT_THAT(why(WireMap{{"v", WireArray{2, 0}}}), HasSubstr("its version is 2, this program's is 1.1"));
   WireMap header{{"v", WireArray{1, 0}}};
   for (const auto& [name, value] :
        std::vector<std::pair<const char*, WireValue>>{{"t", "PING"}, {"s", 1}, {"q", 0}, {"b", WireMap{}}}) {
