@@ -6,6 +6,8 @@
 #include <array>
 #include <numbers>
 
+#include "model/policy/convolve_rows.h"
+
 namespace troupe::model {
 namespace {
 
@@ -76,14 +78,12 @@ std::vector<ParamSpec> Cnn::params() const {
 }
 
 at::Tensor Cnn::forward(const ParamView& view, const at::Tensor& images) const {
-  at::Tensor h = images.permute({0, 3, 1, 2}).to(view[convolutions_.front().weight].scalar_type());
-  if (images.scalar_type() == at::kByte) h = h.div(255.0);
-  for (const auto& c : convolutions_) {
-    h = at::conv2d(h, view[c.weight], view[c.bias], c.stride);
-    // a softmax wants what lies below zero too
-    if (!finds_keypoints_ || &c != &convolutions_.back()) h = h.relu();
-  }
-  return finds_keypoints_ ? spatial_keypoints(h * kKeypointGain) : h.flatten(1);
+  std::vector<ConvolutionLayer> layers;
+  // a softmax wants what lies below zero too
+  for (const auto& c : convolutions_)
+    layers.push_back({view[c.weight], view[c.bias], c.stride, !finds_keypoints_ || &c != &convolutions_.back()});
+  const at::Tensor maps = convolve_rows(images, layers);
+  return finds_keypoints_ ? spatial_keypoints(maps * kKeypointGain) : maps.flatten(1);
 }
 
 at::Tensor spatial_keypoints(const at::Tensor& maps) {
