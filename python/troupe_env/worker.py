@@ -174,7 +174,7 @@ class Worker:
                 except wire.Malformed as error:
                     say("ERR", self._session, 0, {"text": one_line(error), "fatal": False})
                     continue
-                if self._is_over(message, say):
+                if not self._take(message, say):
                     return
                 continue
             for number, _ in self._wait():
@@ -195,7 +195,7 @@ class Worker:
 
     def _serve_direct(self, direct):
         try:
-            self._is_over(direct.receive(), direct.send)
+            self._take(direct.receive(), direct.send)
         except (EOFError, OSError, wire.Malformed):
             # the lease or the session is over; what ends it is said by ZeroMQ
             self._poll.unregister(direct)
@@ -212,23 +212,23 @@ class Worker:
         self._poll.register(direct, select.POLLIN)
         return True
 
-    def _is_over(self, message, say):
-        """Answers a message by `say`. True: it ended the session."""
+    def _take(self, message, say):
+        """Answers a message by `say`. False: it ended the session."""
         kind, session, request, body = message
         if session != self._session:
-            return False
+            return True
         if kind == "DRAIN":
             say("BYE", session, 0, {"reason": "drained"})
             self._session = 0
             self._stopping = self._lasts != "all"
-            return True
+            return False
         if kind == "ERR" and body.get("fatal"):
-            return True  # another HELLO begins a new one
+            return False  # another HELLO begins a new one
         answer, content = self._answer(kind, body)
         if answer is not None:
             say(answer, session, request, content)
         self._beats.progress += 1
-        return False
+        return True
 
     def _answer(self, kind, body):
         try:
