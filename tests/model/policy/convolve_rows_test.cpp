@@ -2,6 +2,7 @@
 #include "model/policy/convolve_rows.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <tuple>
