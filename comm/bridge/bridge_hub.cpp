@@ -73,10 +73,14 @@ class RouterHub final : public BridgeHub {
   void report_gone();
   Result<WireMap> ask(std::int64_t lease, std::string_view type, WireMap body, std::chrono::milliseconds patience,
                       std::chrono::milliseconds making);
-  /// Takes one message from the connection of a lease, whose session this is, unless `until` passes first. Errors: the
-  /// connection is of no use any more. Without mutex_.
-  Result<void> take_direct(DirectConnection& direct, std::int64_t number, Clock::time_point until);
-  /// What a worker says in its session, by either way; under mutex_.
+  /// Waits until `until` for a message on the connection of a lease, by which `call` was asked. A connection that ended
+  /// ends the call's session. `lock` holds mutex_, but not while this waits.
+  void wait_direct(std::unique_lock<std::mutex>& lock, DirectConnection& direct, SessionTable::Call& call,
+                   Clock::time_point until);
+  /// Takes a message from that connection, if one comes before `until`. Errors: the connection has ended, or carried
+  /// bytes that are no message. Without mutex_.
+  Result<void> take_direct(DirectConnection& direct, std::int64_t session, Clock::time_point until);
+  /// Handles a worker's message in its session, by ZeroMQ or by a lease's connection; under mutex_.
   void take_of_worker(SessionTable::Session& session, BridgeMessage message);
 
   // The hub's thread.
@@ -235,20 +239,11 @@ Result<WireMap> RouterHub::ask(std::int64_t lease, std::string_view type, WireMa
     const auto now = Clock::now();
     // a call that makes environments has a deadline of its own
     const auto until = table_.may_wait_for_making(request) ? now + kLook : call.begun + patience;
-    if (now < until && direct == nullptr) {
-      call.answered.wait_until(lock, until);
-      continue;
-    }
     if (now < until) {
-      lock.unlock();
-      const Result<void> taken = take_direct(*direct, call.session, until);
-      lock.lock();
-      if (taken) continue;
-      // a worker that ends or leaves closes it as well, and the hub's thread is about to know why
-      if (call.answered.wait_for(lock, kFarewell, [&] { return call.answer.has_value(); })) continue;
-      table_.end(call.session, {Errc::aborted, fmt::format("worker {} cannot be asked any more: {}", held.worker,
-                                                           taken.error().message())});
-      changed_.raise();
+      if (direct == nullptr)
+        call.answered.wait_until(lock, until);
+      else
+        wait_direct(lock, *direct, call, until);
       continue;
     }
     const Error late{
@@ -266,18 +261,32 @@ Result<WireMap> RouterHub::ask(std::int64_t lease, std::string_view type, WireMa
   return answer;
 }
 
-Result<void> RouterHub::take_direct(DirectConnection& direct, std::int64_t number, Clock::time_point until) {
+void RouterHub::wait_direct(std::unique_lock<std::mutex>& lock, DirectConnection& direct, SessionTable::Call& call,
+                            Clock::time_point until) {
+  lock.unlock();
+  const Result<void> taken = take_direct(direct, call.session, until);
+  lock.lock();
+  if (taken) return;
+  // a worker that ends or leaves closes its connections too, and the hub's thread is about to know why
+  if (call.answered.wait_for(lock, kFarewell, [&] { return call.answer.has_value(); })) return;
+  const SessionTable::Session* session = table_.find(call.session);
+  table_.end(call.session, {Errc::aborted, fmt::format("worker {} cannot be asked any more: {}", session->hello.name,
+                                                       taken.error().message())});
+  changed_.raise();
+}
+
+Result<void> RouterHub::take_direct(DirectConnection& direct, std::int64_t session, Clock::time_point until) {
   TROUPE_ASSIGN(const auto bytes, direct.receive(until, options_.max_message_bytes));
   if (!bytes) return {};
   TROUPE_ASSIGN(BridgeMessage message, decode_bridge_message(*bytes, options_.max_message_bytes));
   const std::lock_guard lock(mutex_);
-  SessionTable::Session* session = message.session == number ? table_.find(number) : nullptr;
-  if (session == nullptr) {
+  SessionTable::Session* found = message.session == session ? table_.find(session) : nullptr;
+  if (found == nullptr) {
     ++late_;
     return {};
   }
-  session->heard = Clock::now();
-  take_of_worker(*session, std::move(message));
+  found->heard = Clock::now();
+  take_of_worker(*found, std::move(message));
   return {};
 }
 

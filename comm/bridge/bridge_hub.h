@@ -59,8 +59,8 @@ class BridgeLease {
   /// Of the worker, for messages.
   virtual const std::string& worker() const = 0;
   /// Asks the worker to make and share memory of `bytes` for this lease, with `arrays` [[name, dtype, shape, offset]]
-  /// in it; the first 8 bytes hold the hub's nonce. The Arena stays valid when the worker has ended. A worker that can
-  /// connects for this lease besides, and call() then goes by that connection, past the hub's thread. Errors:
+  /// in it; the first 8 bytes hold the hub's nonce. The Arena stays valid when the worker has ended. The worker
+  /// also connects for this lease where it can; call() then uses that connection, past the hub's thread. Errors:
   /// failed_precondition (the worker is on another machine, or cannot share memory); those of call() and
   /// Arena::attach_to.
   virtual Result<Arena> share(std::int64_t bytes, WireArray arrays, std::chrono::milliseconds patience) = 0;

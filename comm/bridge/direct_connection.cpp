@@ -18,9 +18,7 @@ namespace {
 using base::FileDescriptor;
 
 constexpr std::size_t kSizeBytes = 4, kChunk = std::size_t{16} << 10;
-constexpr int kLongestWaitMs = 1000;
-
-Error closed() { return {Errc::aborted, "the connection has ended"}; }
+constexpr int kLongestWaitMs = 1000;  // then the loop looks again: poll(2) takes an int
 
 }  // namespace
 
@@ -47,7 +45,7 @@ Result<std::optional<std::vector<std::byte>>> DirectConnection::receive(Clock::t
     const int why = errno;
     read_.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     if (got > 0 || (got < 0 && why == EINTR)) continue;
-    if (got == 0 || (why != EAGAIN && why != EWOULDBLOCK)) return closed();
+    if (got == 0 || (why != EAGAIN && why != EWOULDBLOCK)) return Error{Errc::aborted, "the connection has ended"};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) return message;
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};

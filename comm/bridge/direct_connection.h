@@ -14,9 +14,9 @@
 
 namespace troupe::comm {
 
-/// Internal to comm/bridge: a Unix socket between a lease and its worker, beside the ZeroMQ socket of the hub. The
-/// thread that asks writes the question and reads its answer itself, so that a question wakes one thread of each side
-/// in place of four. Each message is frame 1 (bridge_message.h) behind its size, u32, little-endian.
+/// Internal to comm/bridge: a Unix stream socket between a lease and its worker, beside the ZeroMQ socket of the hub.
+/// The thread that asks writes the question and reads its answer itself; the hub's thread and ZeroMQ's take no part.
+/// Each message is frame 1 (bridge_message.h) behind its size, u32, little-endian (docs/bridge.md#messages).
 class DirectConnection {
  public:
   using Clock = std::chrono::steady_clock;
@@ -33,14 +33,14 @@ class DirectConnection {
   void shut_down() noexcept;
 
  private:
-  /// The message at the front of what was read, if it is whole.
+  /// Takes the message at the front of read_, if all of its bytes are there.
   Result<std::optional<std::vector<std::byte>>> take_whole(std::size_t max_bytes);
 
   base::FileDescriptor socket_;
-  std::vector<std::byte> read_;  // and not taken yet
+  std::vector<std::byte> read_;  // bytes of messages that receive() has not returned yet
 };
 
-/// Where a worker of this machine connects, once.
+/// Internal to comm/bridge: the listening socket of one DirectConnection, for a worker of this machine.
 class DirectListener {
  public:
   /// Listens at an abstract address that the kernel chooses (unix(7)). Errors: resource_exhausted.

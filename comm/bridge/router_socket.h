@@ -24,12 +24,12 @@ class RouterSocket {
   /// For zmq_poll.
   void* get() const { return socket_.get(); }
 
-  /// What came: of whom, and frame 1, empty where the frames are not those of a message.
+  /// The peer that sent a message, and its frame 1: none where the frames are not those of a message.
   struct Received {
     std::string peer;
     std::optional<std::vector<std::byte>> content = {};
   };
-  /// None: nothing is there.
+  /// The next message; none where nothing has come.
   std::optional<Received> receive();
   /// Sends without waiting. False: the peer is not connected any more.
   bool send(const std::string& peer, std::span<const std::byte> content);

@@ -44,7 +44,7 @@ class SessionTable {
     /// Of a worker that shares memory; else 0.
     std::int64_t sharing_pid = 0;
     std::optional<Error> gone = {};
-    /// By which its questions go; null: by ZeroMQ. Stays until the lease is released.
+    /// Carries the lease's questions; null: ZeroMQ does. Stays until the lease is released.
     std::unique_ptr<DirectConnection> direct = {};
   };
   /// A question whose asker waits for `answered`.
@@ -85,7 +85,7 @@ class SessionTable {
   std::int64_t lease();
   const Lease& lease(std::int64_t number) const { return leases_.at(number); }
   void release(std::int64_t number);
-  /// Lets questions of a lease go by this connection.
+  /// Sends questions of a lease by this connection from now on.
   void connect(std::int64_t lease, DirectConnection direct);
 
   /// Sends the question of `call`, which lives until it is answered or forgotten, to the worker of `lease`.
@@ -94,7 +94,7 @@ class SessionTable {
   void forget(std::int64_t request) { calls_.erase(request); }
   /// Open questions that make environments.
   std::int64_t num_making() const;
-  /// Whether the worker has another question, one that makes environments: it may answer that one first.
+  /// Whether the worker has another open question that makes environments, which it may answer first.
   bool may_wait_for_making(std::int64_t request) const;
   /// Whether a call of this session is open.
   bool is_asked(std::int64_t session) const;

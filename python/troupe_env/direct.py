@@ -1,5 +1,5 @@
-"""A connection that a simulator has for one lease, beside ZeroMQ: the thread that asks and this process speak without a
-thread in between (docs/bridge.md#messages)."""
+"""The connection of one lease beside ZeroMQ: a Unix socket that the simulator's stepping thread itself reads and writes
+(docs/bridge.md#messages)."""
 import socket
 import struct
 
@@ -9,8 +9,8 @@ SIZE = struct.Struct("<I")
 
 
 class Direct:
-    """Connects to `name`, '@' and an address of the abstract namespace of Unix sockets. Raises OSError where nobody
-    listens."""
+    """Connects to `name`: '@' and an address of the abstract namespace of Unix sockets. Raises OSError where no simulator
+    listens at it."""
 
     def __init__(self, name):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

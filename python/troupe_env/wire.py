@@ -55,7 +55,7 @@ def unpack_content(content):
 
 
 def unpack(frames):
-    """The same of its frames."""
+    """(kind, session, request, body) of a message's frames. Raises Malformed."""
     if len(frames) != 2 or frames[0] != MAGIC:
         raise Malformed(f"{len(frames)} frames without {MAGIC.decode()} in front")
     return unpack_content(frames[1])

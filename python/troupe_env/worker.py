@@ -19,7 +19,7 @@ HUB_SILENCE_SECONDS = 10.0
 HUB_ABSENCE_SECONDS = 30.0
 LONGEST_BACK_OFF_SECONDS = 30.0
 POLL_MILLISECONDS = 500
-# a question that comes so soon behind an answer
+# a worker stays awake between questions that come within this time of its answers
 AT_ONCE_SECONDS = 200e-6
 
 
@@ -95,7 +95,7 @@ class Worker:
         self._context = zmq.Context()
         self._beats = Beats(self._context, endpoint)
         self._leases = {}
-        # connections of leases by their descriptors, and what waits for the hub's messages and theirs
+        # connections of leases, by descriptor; the poll object waits for them and for the hub's socket
         self._directs, self._poll = {}, None
         self._is_asked_at_once = False
         self._session = 0
@@ -167,7 +167,7 @@ class Worker:
         self._poll = select.poll()
         self._poll.register(socket.getsockopt(zmq.FD), select.POLLIN)
         while not self._stopping and not self._beats.hub_is_silent():
-            # the descriptor of a ZeroMQ socket tells of changes alone
+            # a ZeroMQ socket's descriptor tells that something changed, not that a message waits
             if socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
                 try:
                     message = wire.unpack(socket.recv_multipart())
@@ -182,8 +182,8 @@ class Worker:
                     self._serve_direct(self._directs[number])
 
     def _wait(self):
-        """What can be read. As long as questions come at once this stays awake for the next one, since waking a thread
-        takes as long as some steps do."""
+        """Waits, and returns what poll() does. The worker stays awake as long as questions come at once, since to wake a
+        thread takes as long as some steps do."""
         began = time.perf_counter()
         ready = self._poll.poll(0)
         while not ready and self._is_asked_at_once and time.perf_counter() - began < AT_ONCE_SECONDS:
@@ -197,17 +197,17 @@ class Worker:
         try:
             self._take(direct.receive(), direct.send)
         except (EOFError, OSError, wire.Malformed):
-            # the lease or the session is over; what ends it is said by ZeroMQ
+            # the lease or the session is over; a message by ZeroMQ says which
             self._poll.unregister(direct)
             del self._directs[direct.fileno()]
             direct.close()
 
     def _connect(self, name):
-        """Whether there is a connection of the lease from now on."""
+        """Connects for a lease to the simulator's address. False: the simulator is not reached."""
         try:
             direct = Direct(name)
         except OSError:
-            return False  # the simulator's sockets are not seen from here
+            return False  # it listens in another network namespace
         self._directs[direct.fileno()] = direct
         self._poll.register(direct, select.POLLIN)
         return True

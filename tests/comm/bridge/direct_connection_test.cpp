@@ -1,4 +1,4 @@
-// Connections of leases, alone and with the hub.
+// Connections of leases, by themselves and between a hub and a worker.
 #include "comm/bridge/direct_connection.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using Clock = DirectConnection::Clock;
 
 constexpr std::size_t kMostBytes = 1 << 16;
 
-/// A worker's end; not open where nobody listens.
+/// The worker's socket, connected to the listener `name`; closed where no listener has that name.
 base::FileDescriptor connect_to(const std::string& name) {
   base::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
@@ -119,7 +119,7 @@ TEST(DirectListenerTest, OnlyTheWorkersProcessIsTaken) {
   EXPECT_EQ(::recv(stranger.get(), &byte, 1, 0), 0) << "it is told";
 }
 
-/// A worker that shares memory, and connects for each lease.
+/// The test is a worker that shares memory and connects for each lease.
 class DirectLeaseTest : public BridgeHubTest {
  protected:
   void SetUp() override {

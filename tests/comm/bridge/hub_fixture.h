@@ -57,7 +57,7 @@ class BridgeHubTest : public ::testing::Test {
   }
   std::string next_gone() {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, kPatience, [this] { return !gone_.empty(); })) return "nobody";
+    if (!changed_.wait_for(lock, kPatience, [this] { return !gone_.empty(); })) return "no worker was reported gone";
     std::string first = gone_.front();
     gone_.erase(gone_.begin());
     return first;
