@@ -18,23 +18,21 @@ using torch::autograd::variable_list;
 
 constexpr std::int64_t kRowsOfPart = 16;
 
-/// At least one, which may be empty.
+/// Parts that so many rows are cut into; without rows one empty part.
 std::int64_t num_parts(std::int64_t rows) { return std::max<std::int64_t>(1, (rows + kRowsOfPart - 1) / kRowsOfPart); }
 
-/// body(part, its first row, its number of rows) for every part of so many rows.
+/// Calls body(part, first row, number of rows) for every part of so many rows, on the kernel threads.
 template <class F>
 void each_part_of_rows(std::int64_t rows, const F& body) {
-  const std::int64_t parts = num_parts(rows);
-  const auto threads = static_cast<int>(std::min<std::int64_t>(parts, kernels::num_threads()));
-  kernels::each_part(parts, threads, [&](std::int64_t part) {
-    const at::NoGradGuard no_grad;  // of this thread
+  kernels::each_part(num_parts(rows), kernels::num_threads(), [&](std::int64_t part) {
+    const at::NoGradGuard no_grad;  // each thread has its own mode
     const std::int64_t begin = part * kRowsOfPart;
     body(static_cast<std::size_t>(part), begin, std::min(kRowsOfPart, rows - begin));
   });
 }
 
-/// Input and outputs of all layers, of one part.
-variable_list outputs(const at::Tensor& pictures, const std::vector<ConvolutionLayer>& layers) {
+/// The input of the first layer and the output of every layer, for the pictures of one part.
+variable_list activations(const at::Tensor& pictures, const std::vector<ConvolutionLayer>& layers) {
   at::Tensor h = pictures.permute({0, 3, 1, 2}).to(layers.front().weight.scalar_type());
   if (pictures.scalar_type() == at::kByte) h = h.div(255.0);
   variable_list all{h};
@@ -46,15 +44,15 @@ variable_list outputs(const at::Tensor& pictures, const std::vector<ConvolutionL
   return all;
 }
 
-/// Its inputs are weights and biases, layer by layer; `layers` has the same without a graph, and lives as long as
-/// forward().
+/// Autograd differentiates with respect to the list, weights and biases layer by layer; forward() computes with
+/// `layers`, which has the same tensors detached and is not kept.
 struct ConvolveRows : torch::autograd::Function<ConvolveRows> {
   static at::Tensor forward(AutogradContext* ctx, const at::TensorList&, const at::Tensor& pictures,
                             const std::vector<ConvolutionLayer>* layers) {
-    const std::int64_t rows = pictures.size(0), depth = static_cast<std::int64_t>(layers->size());
+    const std::int64_t rows = pictures.size(0);
     std::vector<variable_list> parts(static_cast<std::size_t>(num_parts(rows)));
     each_part_of_rows(rows, [&](std::size_t part, std::int64_t begin, std::int64_t count) {
-      parts[part] = outputs(pictures.narrow(0, begin, count), *layers);
+      parts[part] = activations(pictures.narrow(0, begin, count), *layers);
     });
     variable_list saved, maps;
     std::vector<std::int64_t> strides, relus;
@@ -65,22 +63,20 @@ struct ConvolveRows : torch::autograd::Function<ConvolveRows> {
     }
     for (const variable_list& part : parts) {
       saved.insert(saved.end(), part.begin(), part.end());
-      maps.push_back(part[static_cast<std::size_t>(depth)]);
+      maps.push_back(part.back());
     }
     ctx->save_for_backward(std::move(saved));
     ctx->saved_data["strides"] = std::move(strides);
     ctx->saved_data["relus"] = std::move(relus);
-    ctx->saved_data["rows"] = rows;
     return at::cat(maps, 0);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
     const variable_list saved = ctx->get_saved_variables();
     const auto strides = ctx->saved_data["strides"].toIntVector(), relus = ctx->saved_data["relus"].toIntVector();
-    const std::int64_t rows = ctx->saved_data["rows"].toInt();
     const std::size_t depth = strides.size();
     std::vector<variable_list> of_parts(saved.size() / (depth + 1));
-    each_part_of_rows(rows, [&](std::size_t part, std::int64_t begin, std::int64_t count) {
+    each_part_of_rows(gradients[0].size(0), [&](std::size_t part, std::int64_t begin, std::int64_t count) {
       const std::size_t first = depth + part * (depth + 1);
       at::Tensor gradient = gradients[0].narrow(0, begin, count);
       variable_list& out = of_parts[part];
@@ -99,7 +95,7 @@ struct ConvolveRows : torch::autograd::Function<ConvolveRows> {
     for (std::size_t part = 1; part < of_parts.size(); ++part) {
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add_(of_parts[part][i]);
     }
-    sums.resize(sums.size() + 2);  // of the pictures and the layers: none
+    sums.resize(sums.size() + 2);  // pictures and layers have no gradient
     return sums;
   }
 };
