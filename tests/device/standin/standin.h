@@ -58,7 +58,7 @@ struct Report {
 void reset(const Options& options = {});
 /// All that is enqueued runs first.
 Report report();
-/// Whether a report has counts: not in the form for hardware.
+/// Whether a report has all counts: in the form for hardware it has `synchronising` alone.
 bool counts();
 
 }  // namespace troupe::device::standin
