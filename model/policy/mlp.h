@@ -29,7 +29,7 @@ struct MlpShape {
   std::vector<std::int64_t> hidden;
   std::int64_t outputs = 0;
   /// after the layer norm, if any
-  Activation activation = Activation::tanh;
+  configs::Activation activation = configs::Activation::tanh;
   /// before every activation, eps 1e-5
   bool layer_norm = false;
   bool head_bias = true;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,14 @@ namespace troupe::model {
 /// Parameters by unit name.
 using UnitViews = std::map<std::string, ParamView>;
 
+/// Which weights a policy is given.
+struct WeightsVersion {
+  /// of learners
+  std::uint64_t group = 0;
+  std::int64_t version = 0;
+  bool operator==(const WeightsVersion&) const = default;
+};
+
 /// One call of a policy for N rows.
 struct ActRequest {
   /// rl_keys::kState [N,D] f32, the images under kImagePrefix, texts under kTextPrefix, and memories [N,W] under
@@ -33,6 +42,9 @@ struct ActRequest {
   bool deterministic = false;
   /// of flow policies: a of flow_weights
   double noise_level = 0;
+  /// Of the views. A policy that acts on a device takes in those of another version than at its last call, and all of a
+  /// request without one.
+  std::optional<WeightsVersion> version = std::nullopt;
 };
 
 /// What it answers.

@@ -150,6 +150,7 @@ Result<void> PolicyCaller::act(const PublishedWeights& weights, std::span<const 
     request.seed = seed_;
     request.keys = keys_;
     request.noise_level = flow_noise_level(flow_, weights.version);
+    request.version = weights.which();
     const ActResult result = net_->act(weights.views, request);
     for (std::size_t i = 0; i < learned.size(); ++i) {
       const Call& call = learned[i];

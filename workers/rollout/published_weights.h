@@ -23,6 +23,8 @@ struct PublishedWeights {
   std::uint64_t fence = 0;
   /// Committed steps behind them.
   std::int64_t version = 0;
+  /// For PolicyNet.
+  WeightsVersion which() const { return {fence, version}; }
   /// Acting units by name.
   UnitViews views;
   /// Published with them; the observations must be scaled by it.

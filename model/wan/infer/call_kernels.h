@@ -35,4 +35,8 @@ struct CallKernels {
 CallKernels call_kernels(const ModelConfig& config, const WindowConfig& window, at::ScalarType dtype,
                          const PlannedCall& call);
 
+/// What those programs work in and hand on, in DitInference's memory. The other arguments and errors are the same.
+std::int64_t call_workspace_bytes(const ModelConfig& config, const WindowConfig& window, at::ScalarType dtype,
+                                  const PlannedCall& call);
+
 }  // namespace troupe::model

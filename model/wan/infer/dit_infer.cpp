@@ -51,6 +51,8 @@ void add_seen_rows(std::vector<std::int64_t>& rows, const ContextKeys& context, 
   rows.insert(rows.end(), {begin, begin + context.seen, std::max<std::int64_t>(1, pads)});
 }
 
+void check_done(const Result<void>& done) { TORCH_CHECK(done, "the device: ", done ? "" : done.error().message()); }
+
 /// The parameters where the device computes.
 ParamView placed(ParamView params, device::Device& device, device::Stream& stream) {
   if (device.is_host()) return params;
@@ -61,8 +63,7 @@ ParamView placed(ParamView params, device::Device& device, device::Stream& strea
     stream.copy(memory->address(), static_cast<const std::byte*>(tensor.const_data_ptr()), memory->bytes());
     there.set(name, kernels::tensor_over(device, memory, 0, tensor.sizes(), tensor.scalar_type()));
   }
-  const auto copied = stream.synchronize();
-  TORCH_CHECK(copied, "the device: ", copied ? "" : copied.error().message());
+  check_done(stream.synchronize());
   return there;
 }
 
@@ -82,7 +83,6 @@ DitInference::DitInference(const ModelConfig& config, std::int64_t max_blocks, s
       max_blocks_(max_blocks),
       actions_per_block_(actions_per_block),
       state_self_only_(options.state_self_only),
-      programs_(options.programs ? std::move(options.programs) : std::make_shared<ProgramCache>()),
       device_(options.where.device == nullptr ? device::host_device() : *options.where.device->device),
       stream_(device_.make_stream(device::StreamUse::compute)),
       params_(placed(std::move(params), device_, *stream_)),
@@ -91,6 +91,23 @@ DitInference::DitInference(const ModelConfig& config, std::int64_t max_blocks, s
       memory_(static_cast<int>(config.dit.num_layers), 2, device_, "", compute_of(options.where, *stream_)) {
   TORCH_CHECK(max_blocks >= 1 && actions_per_block >= 1, "DitInference: ", max_blocks, " blocks of ", actions_per_block,
               " actions, want at least one of each");
+}
+
+void DitInference::set_parameters(const ParamView& params) {
+  times_.clear();
+  for (const auto& [name, tensor] : params.tensors()) {
+    const auto& before = params_[name];
+    TORCH_CHECK(
+        before.sizes() == tensor.sizes() && before.scalar_type() == tensor.scalar_type() && tensor.is_contiguous(),
+        name, " is ", tensor.scalar_type(), tensor.sizes(), ", want ", before.scalar_type(), before.sizes());
+    if (device_.is_host()) {
+      params_.set(name, tensor);
+      continue;
+    }
+    stream_->copy(static_cast<std::byte*>(before.mutable_data_ptr()),
+                  static_cast<const std::byte*>(tensor.const_data_ptr()), static_cast<std::int64_t>(tensor.nbytes()));
+  }
+  check_done(stream_->synchronize());
 }
 
 void DitInference::start() {
@@ -102,7 +119,7 @@ void DitInference::start() {
 void DitInference::finish() {
   const auto done = stream_->synchronize();
   memory_.settle(done.has_value());
-  TORCH_CHECK(done, "the device: ", done ? "" : done.error().message());
+  check_done(done);
 }
 
 at::ScalarType DitInference::dtype() const { return params_["patch_embedding.weight"].scalar_type(); }
@@ -115,7 +132,7 @@ std::vector<at::Tensor> DitInference::run(const std::string& key, const std::fun
     memory_.graphs().forget();  // the store has moved
     rows_of_graphs_ = store_->rows();
   }
-  const auto program = programs_->find(fmt::format("{}{} of {}", key, sizes_of(data), store_->rows()), record);
+  const auto program = programs_.find(fmt::format("{}{} of {}", key, sizes_of(data), store_->rows()), record);
   return program->forward({inputs, conditioning, params_.tensors(), prefix, data}, memory_, static_cast<int>(place));
 }
 

@@ -67,8 +67,6 @@ struct InferDevice {
 struct DitInferenceOptions {
   /// state tokens see only each other
   bool state_self_only = false;
-  /// Shared with other instances whose arguments differ in the parameters' values alone, on any thread. Null: its own.
-  std::shared_ptr<ProgramCache> programs = nullptr;
   InferDevice where = {};
 };
 
@@ -83,6 +81,11 @@ class DitInference {
   /// native in this process (kernels/product.h). Throws std::bad_alloc, and c10::Error where the device fails.
   DitInference(const ModelConfig& config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView params,
                DitInferenceOptions options = {});
+
+  /// Other values of some parameters, with the shapes and dtypes of before; a device takes them into the same memory, so
+  /// that its graphs stay. Keys and values of before are of no further use. Throws c10::Error as the constructor does,
+  /// and for a name or a shape that differs.
+  void set_parameters(const ParamView& params);
 
   /// Keys and values of a prompt, from its text features [B, L, text width].
   std::shared_ptr<const TextKeys> text_keys(const at::Tensor& context_BLC);
@@ -148,7 +151,7 @@ class DitInference {
   ModelConfig config_;
   std::int64_t max_blocks_, actions_per_block_;
   bool state_self_only_;
-  std::shared_ptr<ProgramCache> programs_;
+  ProgramCache programs_;
   device::Device& device_;
   std::unique_ptr<device::Stream> stream_;
   ParamView params_;

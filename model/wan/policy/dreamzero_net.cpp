@@ -83,6 +83,15 @@ ParamView merged(const std::vector<UnitSpec>& units, const UnitViews& views) {
   return all;
 }
 
+/// Of the whole transformer's parameters those that come with each call.
+ParamView given_parameters(const ParamView& whole, const UnitViews& acting) {
+  ParamView given;
+  for (const auto& [unit, view] : acting) {
+    for (const auto& [name, tensor] : view.tensors()) given.set(name, whole[name]);
+  }
+  return given;
+}
+
 /// Keys of each row's prompt; rows that are told the same share them.
 std::vector<std::shared_ptr<const TextKeys>> text_keys(DitInference& dit, const at::Tensor& context_NLC) {
   std::vector<std::shared_ptr<const TextKeys>> keys;
@@ -138,22 +147,20 @@ Result<std::shared_ptr<const PolicyNet>> DreamZeroNet::make(const ModelConfig& m
                                                             const PolicyConfig& policy,
                                                             const AlgorithmConfig& algorithm, const PolicyShape& shape,
                                                             std::shared_ptr<const DreamZeroObserver> observer,
-                                                            std::shared_ptr<const FrozenTransformer> frozen,
-                                                            at::ScalarType acting_dtype) {
+                                                            DreamZeroActing acting) {
   TROUPE_CHECK(observer != nullptr, "somebody observes for the policy");
   TROUPE_TRY(check(model, window, policy, algorithm, shape));
   const auto options = options_of(policy.flow);
   auto objective = std::make_shared<const DitPolicyNetwork>(
       model, window.chunks, shifted_levels(options.steps, options.shift), shape.action_dim,
       make_policy_gradient_options(algorithm, shape.chunk, shape.max_episode_steps));
-  return std::shared_ptr<const PolicyNet>(new DreamZeroNet(model, window, policy, std::move(objective),
-                                                           std::move(observer), std::move(frozen), acting_dtype));
+  return std::shared_ptr<const PolicyNet>(
+      new DreamZeroNet(model, window, policy, std::move(objective), std::move(observer), std::move(acting)));
 }
 
 DreamZeroNet::DreamZeroNet(const ModelConfig& model, const WindowConfig& window, const PolicyConfig& policy,
                            std::shared_ptr<const DitPolicyNetwork> objective,
-                           std::shared_ptr<const DreamZeroObserver> observer,
-                           std::shared_ptr<const FrozenTransformer> frozen, at::ScalarType acting_dtype)
+                           std::shared_ptr<const DreamZeroObserver> observer, DreamZeroActing acting)
     : model_(model),
       window_(model, window.chunks),
       actions_per_block_(window.action_horizon),
@@ -161,9 +168,8 @@ DreamZeroNet::DreamZeroNet(const ModelConfig& model, const WindowConfig& window,
       denoiser_(options_of(policy.flow)),
       objective_(std::move(objective)),
       observer_(std::move(observer)),
-      frozen_(std::move(frozen)),
-      acting_dtype_(acting_dtype),
-      programs_(std::make_shared<ProgramCache>()) {
+      acting_(std::move(acting)),
+      transformer_(std::make_unique<Transformer>()) {
   // what no optimizer moves is not published
   for (const auto& unit : state_units(objective_->units())) {
     if (unit.trainable) acting_units_.push_back(unit.name);
@@ -180,8 +186,25 @@ DreamZeroNet::DreamZeroNet(const ModelConfig& model, const WindowConfig& window,
 
 UnitViews DreamZeroNet::transformer(const UnitViews& acting) const {
   if (model_.train_architecture == "full") return acting;
-  TORCH_CHECK(frozen_ != nullptr, "this policy was made without its frozen parameters, for its sizes alone");
-  return with_replicated(units(), frozen_->views(), acting.at(kReplicatedUnit));
+  TORCH_CHECK(acting_.frozen != nullptr, "this policy was made without its frozen parameters, for its sizes alone");
+  return with_replicated(units(), acting_.frozen->views(), acting.at(kReplicatedUnit));
+}
+
+DitInference& DreamZeroNet::inference(const UnitViews& acting, const std::optional<WeightsVersion>& version) const {
+  auto& kept = *transformer_;
+  const bool is_copy = acting_.device != nullptr;
+  if (kept.dit && is_copy && version && version == kept.version) return *kept.dit;
+  kept.version.reset();
+  const ParamView whole = merged(units(), transformer(acting));
+  if (kept.dit) {
+    kept.dit->set_parameters(given_parameters(whole, acting));
+  } else {
+    kept.dit = std::make_unique<DitInference>(
+        model_, window_.blocks(), actions_per_block_, whole,
+        DitInferenceOptions{.state_self_only = true, .where = {acting_.device.get(), acting_.graphs}});
+  }
+  kept.version = version;
+  return *kept.dit;
 }
 
 DreamZeroNet::Draws DreamZeroNet::draw(const ActRequest& request) const {
@@ -212,8 +235,8 @@ ActResult DreamZeroNet::act(const UnitViews& views, const ActRequest& request) c
   const auto num_rows = static_cast<std::int64_t>(request.keys.size());
   const auto placed = window_.place(request.observation, num_rows, *observer_);
   const auto draws = draw(request);
-  DitInference dit(model_, window_.blocks(), actions_per_block_, merged(units(), transformer(views)),
-                   {.state_self_only = true, .programs = programs_});
+  const std::lock_guard lock(transformer_->mutex);
+  DitInference& dit = inference(views, request.version);
   const auto episodes = begin_episodes(dit, placed);
   std::vector<DenoiseRequest> requests;
   for (std::size_t i = 0; i < episodes.size(); ++i) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,15 +14,30 @@
 #include "configs/data_config.h"
 #include "configs/model_config.h"
 #include "configs/policy_config.h"
+#include "kernels/device_names.h"
 #include "model/policy/policy_net.h"
 #include "model/policy/policy_shape.h"
 #include "model/wan/infer/denoise.h"
+#include "model/wan/infer/dit_infer.h"
 #include "model/wan/policy/dit_policy_network.h"
 #include "model/wan/policy/dreamzero_observer.h"
 #include "model/wan/policy/dreamzero_window.h"
 #include "model/wan/policy/frozen_transformer.h"
 
 namespace troupe::model {
+
+/// What a DreamZeroNet acts with, and where.
+struct DreamZeroActing {
+  /// Asked with model.train_architecture lora alone. A policy without it has units and objective, and cannot act.
+  std::shared_ptr<const FrozenTransformer> frozen = nullptr;
+  /// of published weights
+  at::ScalarType dtype = at::kFloat;
+  /// That the transformer of act() computes on, with heads of a size that it takes (kernels/attention_plan.h). Null:
+  /// cores, where all else computes.
+  std::shared_ptr<kernels::ComputeDevice> device = nullptr;
+  /// InferDevice::graphs
+  bool graphs = true;
+};
 
 /// DreamZero as a policy: a call denoises the next block of a window (DreamZeroWindow) behind the clean frames that the
 /// window has shown, in policy.flow.denoise_steps Euler steps over the noise levels of training, without guidance. One
@@ -37,11 +54,10 @@ namespace troupe::model {
 /// alone; a FrozenTransformer has the rest. No critic. Memory: dreamzero_memory, none with data.window.chunks 1.
 /// Extras, all of the step that drew: "video" [Cz,nfpb,h,w] and "actions" [napb,D] before it, "next" [napb,D], the
 /// drawn actions, and "step" [1] (integer), -1 where none drew. L = K*A. Phase: "policy" (dit_policy_network.h).
-/// Thread-safe, as its observer is.
+/// Thread-safe, as its observer is; calls of act() take turns.
 class DreamZeroNet final : public PolicyNet {
  public:
-  /// Loads nothing: `observer` is first asked by act(), logp() or prepare(), `frozen` by act() or logp(). `frozen` is
-  /// asked with model.train_architecture lora alone; a policy without it has units and objective, and cannot act.
+  /// Loads nothing: `observer` is first asked by act(), logp() or prepare(), and what is frozen by act() or logp().
   /// Errors: invalid_argument for what this policy does not do, naming the key: algorithms with a critic or that are
   /// off-policy (algorithm.name), a chunk of another length than the block's (env.chunk, data.window.action_horizon),
   /// discrete actions and more numbers than the model has (model.dit.action_dim), another sampler than sde
@@ -52,12 +68,11 @@ class DreamZeroNet final : public PolicyNet {
                                                        const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                        const PolicyShape& shape,
                                                        std::shared_ptr<const DreamZeroObserver> observer,
-                                                       std::shared_ptr<const FrozenTransformer> frozen = nullptr,
-                                                       at::ScalarType acting_dtype = at::kFloat);
+                                                       DreamZeroActing acting = {});
 
   const std::vector<UnitSpec>& units() const override { return objective_->units(); }
   const std::vector<std::string>& acting_units() const override { return acting_units_; }
-  at::ScalarType acting_dtype() const override { return acting_dtype_; }
+  at::ScalarType acting_dtype() const override { return acting_.dtype; }
   const std::vector<ExtraField>& extras() const override { return extras_; }
   const std::vector<MemoryField>& memory() const override { return window_.memory(); }
   std::int64_t logp_width() const override { return objective_->logp_width(); }
@@ -85,11 +100,20 @@ class DreamZeroNet final : public PolicyNet {
     at::Tensor noise;    ///< [N,napb,D], of the step that draws
     std::vector<std::int64_t> step;
   };
+  /// What calls run, one at a time.
+  struct Transformer {
+    std::mutex mutex;
+    /// made by the first
+    std::unique_ptr<DitInference> dit;
+    std::optional<WeightsVersion> version;
+  };
   DreamZeroNet(const ModelConfig& model, const WindowConfig& window, const PolicyConfig& policy,
                std::shared_ptr<const DitPolicyNetwork> objective, std::shared_ptr<const DreamZeroObserver> observer,
-               std::shared_ptr<const FrozenTransformer> frozen, at::ScalarType acting_dtype);
+               DreamZeroActing acting);
   /// The whole transformer by name of unit.
   UnitViews transformer(const UnitViews& acting) const;
+  /// With these weights. Transformer::mutex is held.
+  DitInference& inference(const UnitViews& acting, const std::optional<WeightsVersion>& version) const;
   Draws draw(const ActRequest& request) const;
 
   const ModelConfig model_;
@@ -99,10 +123,8 @@ class DreamZeroNet final : public PolicyNet {
   const Denoiser denoiser_;
   const std::shared_ptr<const DitPolicyNetwork> objective_;
   const std::shared_ptr<const DreamZeroObserver> observer_;
-  const std::shared_ptr<const FrozenTransformer> frozen_;
-  const at::ScalarType acting_dtype_;
-  /// of calls
-  const std::shared_ptr<ProgramCache> programs_;
+  const DreamZeroActing acting_;
+  const std::unique_ptr<Transformer> transformer_;
   std::vector<std::string> acting_units_;
   std::vector<ExtraField> extras_;
 };

@@ -33,10 +33,21 @@ Result<Agent> without_policy(const JobConfig& job, EnvSpec env) {
   return agent;
 }
 
+Result<Agent> make_agent_from(const std::string& checkpoint, const JobConfig& job, EnvSpec env,
+                              std::shared_ptr<kernels::ComputeDevice> device) {
+  TROUPE_ASSIGN(Agent agent, without_policy(job, std::move(env)));
+  if (learns_dreamzero(job)) {
+    TROUPE_ASSIGN(agent.policy, make_dreamzero_policy(job, checkpoint, agent.env, agent.shape, std::move(device)));
+  } else {
+    TROUPE_ASSIGN(agent.policy, make_policy_net(job.policy, job.algorithm, agent.shape));
+  }
+  return agent;
+}
+
 }  // namespace
 
-Result<Agent> make_agent(const JobConfig& job, EnvSpec env) {
-  return make_agent(job, std::move(env), job.model.init.path);
+Result<Agent> make_agent(const JobConfig& job, EnvSpec env, std::shared_ptr<kernels::ComputeDevice> device) {
+  return make_agent_from(job.model.init.path, job, std::move(env), std::move(device));
 }
 
 Result<Agent> make_agent(const JobConfig& job) {
@@ -45,13 +56,7 @@ Result<Agent> make_agent(const JobConfig& job) {
 }
 
 Result<Agent> make_agent(const JobConfig& job, EnvSpec env, const std::string& checkpoint) {
-  TROUPE_ASSIGN(Agent agent, without_policy(job, std::move(env)));
-  if (learns_dreamzero(job)) {
-    TROUPE_ASSIGN(agent.policy, make_dreamzero_policy(job, checkpoint, agent.env, agent.shape));
-  } else {
-    TROUPE_ASSIGN(agent.policy, make_policy_net(job.policy, job.algorithm, agent.shape));
-  }
-  return agent;
+  return make_agent_from(checkpoint, job, std::move(env), nullptr);
 }
 
 Result<Agent> plan_agent(const JobConfig& job, EnvSpec env) {

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "configs/job_config.h"
 #include "env/registry/registry.h"
+#include "kernels/device_names.h"
 #include "model/policy/policy_net.h"
 
 namespace troupe::workers {
@@ -26,7 +27,8 @@ struct Agent {
 /// Of a job whose environment is `env`; where that has several agents, each acts by this policy. With policy.kind
 /// dreamzero the statistics of model.init.path are read. Errors: invalid_argument where the policy does not fit it, or
 /// the algorithm knows one agent alone. The message begins with the key to change. Those of make_dreamzero_policy.
-Result<Agent> make_agent(const JobConfig& job, EnvSpec env);
+/// `device`: of a DreamZero's transformer (DreamZeroActing); others compute on cores.
+Result<Agent> make_agent(const JobConfig& job, EnvSpec env, std::shared_ptr<kernels::ComputeDevice> device = nullptr);
 /// Where no run has kept it: of env_spec_of(job.env). Errors: also those of env_spec_of.
 Result<Agent> make_agent(const JobConfig& job);
 /// Of a job that was saved in the folder `checkpoint`: policy.kind dreamzero reads its statistics there.

@@ -46,7 +46,12 @@ Result<at::Tensor> AgentPlayer::act(std::span<const EpisodeSeat> seats) {
   const auto seat_of = [&](std::int64_t row) -> const EpisodeSeat& {
     return seats[static_cast<std::size_t>(row / agents)];
   };
-  ActRequest request{.observation = {}, .seed = seed_, .keys = {}, .deterministic = true, .noise_level = noise_level_};
+  ActRequest request{.observation = {},
+                     .seed = seed_,
+                     .keys = {},
+                     .deterministic = true,
+                     .noise_level = noise_level_,
+                     .version = weights_.which()};
   if (const std::int64_t width = agent_.shape.state_dim; width > 0) {
     at::Tensor state = at::empty({rows, width}, at::kFloat);
     for (std::int64_t row = 0; row < rows; ++row) {

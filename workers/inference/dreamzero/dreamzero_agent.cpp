@@ -35,11 +35,15 @@ class NoObserver final : public DreamZeroObserver {
 
 Result<std::shared_ptr<const PolicyNet>> make_net(const JobConfig& job, const PolicyShape& shape,
                                                   std::shared_ptr<const DreamZeroObserver> observer,
-                                                  std::shared_ptr<const FrozenTransformer> frozen) {
+                                                  std::shared_ptr<const FrozenTransformer> frozen,
+                                                  std::shared_ptr<kernels::ComputeDevice> device) {
   // adapters and what is trained beside them are few: f32 whatever the frozen part is kept in
   const bool is_whole = job.model.train_architecture == "full";
   return DreamZeroNet::make(job.model, job.data.window, job.policy, job.algorithm, shape, std::move(observer),
-                            std::move(frozen), is_whole ? dtype_of_precision(job.precision.param) : at::kFloat);
+                            {.frozen = std::move(frozen),
+                             .dtype = is_whole ? dtype_of_precision(job.precision.param) : at::kFloat,
+                             .device = std::move(device),
+                             .graphs = job.training.cuda_graphs});
 }
 
 /// Nothing where all is trained.
@@ -76,7 +80,8 @@ Result<std::string> fixed_instruction(const JobConfig& job, const std::string& e
 }  // namespace
 
 Result<std::shared_ptr<const PolicyNet>> make_dreamzero_policy(const JobConfig& job, const std::string& checkpoint,
-                                                               const EnvSpec& env, const PolicyShape& shape) {
+                                                               const EnvSpec& env, const PolicyShape& shape,
+                                                               std::shared_ptr<kernels::ComputeDevice> device) {
   // the net first, so that a job it refuses is told so whatever the checkpoint holds
   TROUPE_TRY(plan_dreamzero_policy(job, shape));
   TROUPE_TRY(check_starting_checkpoint(job, checkpoint));
@@ -85,11 +90,11 @@ Result<std::shared_ptr<const PolicyNet>> make_dreamzero_policy(const JobConfig& 
   auto observer = EnvObserver::make(job, std::move(policy), env, shape, instruction);
   if (!observer) return observer.error().with(fmt::format("env.id: {} and checkpoint {}", env.id, checkpoint));
   TROUPE_ASSIGN(auto frozen, frozen_transformer(job, checkpoint));
-  return make_net(job, shape, std::move(*observer), std::move(frozen));
+  return make_net(job, shape, std::move(*observer), std::move(frozen), std::move(device));
 }
 
 Result<std::shared_ptr<const PolicyNet>> plan_dreamzero_policy(const JobConfig& job, const PolicyShape& shape) {
-  return make_net(job, shape, std::make_shared<const NoObserver>(), nullptr);
+  return make_net(job, shape, std::make_shared<const NoObserver>(), nullptr, nullptr);
 }
 
 }  // namespace troupe::workers

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "configs/job_config.h"
 #include "env/env_spec.h"
+#include "kernels/device_names.h"
 #include "model/policy/policy_net.h"
 #include "model/policy/policy_shape.h"
 
@@ -16,8 +17,10 @@ namespace troupe::workers {
 /// Reads small files alone; encoders, and with model.train_architecture lora the frozen transformer, are loaded by the
 /// first call. Errors: those of check_starting_checkpoint, policy_spec_of, EnvObserver::make, DreamZeroNet::make and
 /// CheckpointTransformer::open, and where no one instruction is known, each naming the key or the file.
-Result<std::shared_ptr<const PolicyNet>> make_dreamzero_policy(const JobConfig& job, const std::string& checkpoint,
-                                                               const EnvSpec& env, const PolicyShape& shape);
+/// `device`: DreamZeroActing::device.
+Result<std::shared_ptr<const PolicyNet>> make_dreamzero_policy(
+    const JobConfig& job, const std::string& checkpoint, const EnvSpec& env, const PolicyShape& shape,
+    std::shared_ptr<kernels::ComputeDevice> device = nullptr);
 
 /// The same for its sizes alone: reads no file, and cannot act.
 Result<std::shared_ptr<const PolicyNet>> plan_dreamzero_policy(const JobConfig& job, const PolicyShape& shape);

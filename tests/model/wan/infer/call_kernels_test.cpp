@@ -71,5 +71,19 @@ TEST_F(CallKernelsTest, FramesAreTakenInWithoutAHeadAndWithoutTheLastBlocksQueri
   EXPECT_EQ(product_flops({prefill.back()}, true), 0);
 }
 
+TEST_F(CallKernelsTest, ACallWorksInMemoryInProportionToItsTokens) {
+  const auto bytes = [&](at::ScalarType dtype, std::int64_t robots) {
+    auto call = call_;
+    call.robots = robots;
+    return static_cast<double>(call_workspace_bytes(config_, window_, dtype, call));
+  };
+  const double two = bytes(at::kFloat, 2);
+  const auto tokens = static_cast<double>(4 * (video_ + 3 + states_));
+  EXPECT_GT(two, 4 * tokens * static_cast<double>(config_.dit.ffn_dim + config_.dit.dim)) << "hidden layer and result";
+  EXPECT_LT(two, 4 * tokens * static_cast<double>(2 * config_.dit.ffn_dim + 12 * config_.dit.dim));
+  EXPECT_NEAR(bytes(at::kFloat, 4) / two, 2, 0.1);
+  EXPECT_LT(bytes(at::kBFloat16, 2), two);
+}
+
 }  // namespace
 }  // namespace troupe::model

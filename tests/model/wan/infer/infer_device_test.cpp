@@ -3,11 +3,9 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
-#include "device/cuda/cuda_device.h"
-#include "kernels/cuda/cuda_kernels.h"
-#include "kernels/device_module.h"
 #include "kernels/product.h"
 #include "tests/device/standin/standin.h"
+#include "tests/kernels/first_device.h"
 #include "tests/model/wan/infer/infer_fixture.h"
 #include "tests/support/tensor_checks.h"
 
@@ -19,19 +17,13 @@ using ::testing::IsEmpty;
 const TinyShape kPlain{.name = "plain", .blocks = 3, .max_blocks = 3};
 const TinyShape kImage{.name = "image", .blocks = 3, .max_blocks = 3, .image_to_video = true};
 
-kernels::ComputeDevice open_first() {
-  kernels::ComputeDevice opened{device::make_cuda_device(0).value(), nullptr};
-  opened.kernels = kernels::cuda::make_cuda_kernels(*opened.device);
-  return opened;
-}
-
 class InferDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     device::standin::reset({.seed = 11});
     form_ = kernels::product_form();
     kernels::set_product_form(kernels::ProductForm::native);
-    if (!IsSkipped()) device_ = open_first();
+    if (!IsSkipped()) device_ = testing::open_first_device();
   }
   void TearDown() override {
     if (!IsSkipped()) {

@@ -11,24 +11,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// Frozen parameters that a test gives.
-class GivenTransformer final : public FrozenTransformer {
- public:
-  explicit GivenTransformer(UnitViews views) : views_(std::move(views)) {}
-  const UnitViews& views() const override { return views_; }
-
- private:
-  const UnitViews views_;
-};
-
-DreamZeroCase adapted_case() {
-  DreamZeroCase c = testing::dreamzero_case(true);
-  c.model.train_architecture = "lora";
-  c.model.lora.rank = 2;
-  c.model.lora.alpha = 4;
-  return c;
-}
-
 /// A policy whose every parameter was trained, and adapters on the same parameters.
 class DreamZeroAdaptersTest : public ::testing::Test {
  protected:
@@ -44,13 +26,10 @@ class DreamZeroAdaptersTest : public ::testing::Test {
     return views;
   }
   std::shared_ptr<const PolicyNet> on(std::shared_ptr<const FrozenTransformer> frozen) const {
-    const DreamZeroCase c = adapted_case();
-    return DreamZeroNet::make(c.model, c.window, c.policy, c.algorithm, c.shape, std::make_shared<WaveObserver>(c),
-                              std::move(frozen))
-        .value();
+    return testing::make_dreamzero(testing::adapted_case(), {.frozen = std::move(frozen)}).value();
   }
   std::shared_ptr<const PolicyNet> on(UnitViews frozen) const {
-    return on(std::make_shared<const GivenTransformer>(std::move(frozen)));
+    return on(std::make_shared<const testing::GivenTransformer>(std::move(frozen)));
   }
   /// What acts: modules that are trained whole as they are in the whole policy; B is normal times `spread`.
   UnitViews acting(double spread = 0) const {
@@ -72,8 +51,8 @@ class DreamZeroAdaptersTest : public ::testing::Test {
   }
   Batch rows(const ActResult& result) const { return testing::stored_rows(whole_.observation, result, level_); }
 
-  const std::vector<UnitSpec> chain_ = training_units(adapted_case().model);
-  const double level_ = adapted_case().policy.flow.noise_level;
+  const std::vector<UnitSpec> chain_ = training_units(testing::adapted_case().model);
+  const double level_ = testing::adapted_case().policy.flow.noise_level;
   const ActedDreamZero whole_ = testing::act_dreamzero(testing::dreamzero_case(true), kRows);
 };
 
@@ -101,7 +80,7 @@ TEST_F(DreamZeroAdaptersTest, WhatIsTrainedActsAndNothingElseTravels) {
 }
 
 TEST_F(DreamZeroAdaptersTest, ChangedAdaptersActAsWeightsThatTheyAreFoldedInto) {
-  const auto base = std::make_shared<const GivenTransformer>(frozen());
+  const auto base = std::make_shared<const testing::GivenTransformer>(frozen());
   const auto net = on(base);
   const UnitViews moved = acting(0.3);
   const ActResult result = act(*net, moved);

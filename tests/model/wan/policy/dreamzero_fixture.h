@@ -45,6 +45,25 @@ inline DreamZeroCase dreamzero_case(bool image_to_video = false, std::int64_t ch
   return c;
 }
 
+/// The same with adapters of rank 2.
+inline DreamZeroCase adapted_case() {
+  DreamZeroCase c = dreamzero_case(true);
+  c.model.train_architecture = "lora";
+  c.model.lora.rank = 2;
+  c.model.lora.alpha = 4;
+  return c;
+}
+
+/// Frozen parameters that a test gives.
+class GivenTransformer final : public FrozenTransformer {
+ public:
+  explicit GivenTransformer(UnitViews views) : views_(std::move(views)) {}
+  const UnitViews& views() const override { return views_; }
+
+ private:
+  const UnitViews views_;
+};
+
 /// Sees waves of the state in place of frames, and is told one text; actions are twice the normalised ones plus the
 /// state's first number.
 class WaveObserver final : public DreamZeroObserver {
@@ -98,8 +117,9 @@ class WaveObserver final : public DreamZeroObserver {
   const DreamZeroCase case_;
 };
 
-inline Result<std::shared_ptr<const PolicyNet>> make_dreamzero(const DreamZeroCase& c) {
-  return DreamZeroNet::make(c.model, c.window, c.policy, c.algorithm, c.shape, std::make_shared<WaveObserver>(c));
+inline Result<std::shared_ptr<const PolicyNet>> make_dreamzero(const DreamZeroCase& c, DreamZeroActing acting = {}) {
+  return DreamZeroNet::make(c.model, c.window, c.policy, c.algorithm, c.shape, std::make_shared<WaveObserver>(c),
+                            std::move(acting));
 }
 
 /// A policy with weights, and what it did in some rows.

@@ -4,9 +4,8 @@
 
 #include <cmath>
 
-#include "device/cuda/cuda_device.h"
-#include "kernels/cuda/cuda_kernels.h"
 #include "tests/device/standin/standin.h"
+#include "tests/kernels/first_device.h"
 #include "tests/workers/inference/policy/tiny_policy.h"
 
 namespace troupe::workers {
@@ -23,9 +22,7 @@ PolicySpec two_heads() {
 }
 
 std::unique_ptr<DreamZeroPolicy> policy_on_device(bool graphs) {
-  kernels::ComputeDevice opened{device::make_cuda_device(0).value(), nullptr};
-  opened.kernels = kernels::cuda::make_cuda_kernels(*opened.device);
-  return tiny_policy(two_heads(), {.steps = 3, .cuda_graphs = graphs}, std::move(opened));
+  return tiny_policy(two_heads(), {.steps = 3, .cuda_graphs = graphs}, testing::open_first_device());
 }
 
 /// Three calls: robot a begins; a goes on and b begins; b goes on and a begins again.
