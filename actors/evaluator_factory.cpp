@@ -4,13 +4,15 @@
 #include <utility>
 
 #include "actors/consumer_channels.h"
+#include "actors/planned_device.h"
 #include "workers/evaluator/evaluator_role.h"
 
 namespace troupe::actors {
 
 Result<std::unique_ptr<Role>> make_evaluator(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
-  TROUPE_ASSIGN(Agent agent, make_agent(job, context.env_spec));
+  TROUPE_ASSIGN(auto device, open_planned_device(context.plan, identity.actor));
+  TROUPE_ASSIGN(Agent agent, make_agent(job, context.env_spec, std::move(device)));
   TROUPE_ASSIGN(auto weights, weight_channels(context, identity));
   EvaluatorRole::Setup setup{.identity = identity,
                              .config = job,

@@ -6,9 +6,7 @@
 
 #include "actors/consumer_channels.h"
 #include "actors/consumer_dial.h"
-#include "base/log.h"
-#include "kernels/device_module.h"
-#include "kernels/product.h"
+#include "actors/planned_device.h"
 #include "placement/planner.h"
 #include "placement/roles.h"
 #include "placement/scale.h"
@@ -68,14 +66,7 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
   TROUPE_ASSIGN(auto channels,
                 consumer_channels(context, identity, "", context.plan.feed_slots, context.plan.sample_bytes,
                                   are_threads(context.plan, identity.actor, feeder)));
-  std::shared_ptr<kernels::ComputeDevice> device;
-  if (!self->devices.empty()) {
-    TROUPE_ASSIGN(auto opened, kernels::open_device(static_cast<int>(self->devices.front())));
-    device = std::make_shared<kernels::ComputeDevice>(std::move(opened));
-    // operands stay bf16 there; the kernels of a GPU add in f32 either way
-    set_product_form(ProductForm::native);
-    log::info("{} computes on device {}", identity.actor, self->devices.front());
-  }
+  TROUPE_ASSIGN(auto device, open_planned_device(context.plan, identity.actor));
   const LearnerSetup learner{.config = decided_job(config, context.plan),
                              .actor = identity.actor,
                              .incarnation = identity.incarnation,

@@ -6,6 +6,7 @@
 
 #include "actors/consumer_channels.h"
 #include "actors/consumer_dial.h"
+#include "actors/planned_device.h"
 #include "env/env_spec_json.h"
 #include "placement/rl_shape.h"
 #include "placement/roles.h"
@@ -60,7 +61,8 @@ Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const A
 
 Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
-  TROUPE_ASSIGN(const Agent agent, make_agent(job, context.env_spec));
+  TROUPE_ASSIGN(auto device, open_planned_device(context.plan, identity.actor));
+  TROUPE_ASSIGN(const Agent agent, make_agent(job, context.env_spec, std::move(device)));
   const RlShape shape = rl_shape(job);
   std::vector<ChannelOptions> simulators;
   std::optional<InlineSimulators::Options> inline_simulators;

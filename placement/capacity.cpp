@@ -32,16 +32,34 @@ std::string describe_memory(const Plan& plan, std::int64_t node) {
   return text;
 }
 
+std::int64_t device_bytes_of(const Plan& plan, const PlannedActor& actor) {
+  return actor.role == RoleKind::learner ? plan.learner_memory.engine_bytes() : actor.device_bytes;
+}
+
+/// "learner/0 4.0 GiB + rollout/0 33.1 GiB": who holds what of a device.
+std::string describe_device(const Plan& plan, std::int64_t node, std::int64_t device) {
+  std::string text;
+  for (const PlannedActor& actor : plan.actors) {
+    if (actor.node != node || std::ranges::find(actor.devices, device) == actor.devices.end()) continue;
+    const std::int64_t bytes = device_bytes_of(plan, actor);
+    if (bytes > 0) text += fmt::format("{}{} {}", text.empty() ? "" : " + ", actor.name, format_bytes(bytes));
+  }
+  return text;
+}
+
 std::optional<MemoryProblem> device_problem(const Plan& plan) {
-  const std::int64_t need = plan.learner_memory.engine_bytes();
   for (const PlannedActor& actor : plan.actors) {
     for (const std::int64_t d : actor.devices) {
-      const DeviceSnapshot& device =
-          plan.nodes[static_cast<std::size_t>(actor.node)].devices[static_cast<std::size_t>(d)];
-      if (need <= device.memory_bytes) continue;
+      const std::int64_t need = device_load(plan, actor.node, d);
+      const std::int64_t available =
+          plan.nodes[static_cast<std::size_t>(actor.node)].devices[static_cast<std::size_t>(d)].memory_bytes;
+      if (need <= available) continue;
+      const bool is_alone = need == plan.learner_memory.engine_bytes();
       return MemoryProblem{
-          fmt::format("learner needs {} per GPU, {} available", format_bytes(need), format_bytes(device.memory_bytes)),
-          need, device.memory_bytes};
+          is_alone ? fmt::format("learner needs {} per GPU, {} available", format_bytes(need), format_bytes(available))
+                   : fmt::format("device {} of node {} needs {} ({}), {} available", d, actor.node, format_bytes(need),
+                                 describe_device(plan, actor.node, d), format_bytes(available)),
+          need, available};
     }
   }
   return std::nullopt;
@@ -57,6 +75,15 @@ std::vector<NodeLoad> node_loads(const Plan& plan) {
     load.memory_bytes += actor.memory_bytes;
   }
   return loads;
+}
+
+std::int64_t device_load(const Plan& plan, std::int64_t node, std::int64_t device) {
+  std::int64_t bytes = 0;
+  for (const PlannedActor& actor : plan.actors) {
+    if (actor.node == node && std::ranges::find(actor.devices, device) != actor.devices.end())
+      bytes += device_bytes_of(plan, actor);
+  }
+  return bytes;
 }
 
 std::int64_t usable_memory(const NodeSnapshot& node) { return node.memory_bytes - node.memory_bytes / 20; }
@@ -77,10 +104,11 @@ std::optional<MemoryProblem> find_memory_problem(const Plan& plan) {
 }
 
 std::int64_t peak_need(const Plan& plan) {
-  for (const PlannedActor& actor : plan.actors) {
-    if (!actor.devices.empty()) return plan.learner_memory.engine_bytes();
-  }
   std::int64_t peak = 0;
+  for (const PlannedActor& actor : plan.actors) {
+    for (const std::int64_t d : actor.devices) peak = std::max(peak, device_load(plan, actor.node, d));
+  }
+  if (peak > 0) return peak;
   for (const NodeLoad& load : node_loads(plan)) peak = std::max(peak, load.memory_bytes);
   return peak;
 }

@@ -21,6 +21,9 @@ std::vector<NodeLoad> node_loads(const Plan& plan);
 /// Host memory that actors may use: 95 %.
 std::int64_t usable_memory(const NodeSnapshot& node);
 
+/// What all actors that sit on a device hold there.
+std::int64_t device_load(const Plan& plan, std::int64_t node, std::int64_t device);
+
 /// What does not fit, in numbers.
 struct MemoryProblem {
   std::string text;            ///< without a full stop
@@ -31,7 +34,7 @@ struct MemoryProblem {
 /// The first device or node whose memory the plan exceeds.
 std::optional<MemoryProblem> find_memory_problem(const Plan& plan);
 
-/// Bytes needed at the tightest place: per device if learners have devices, else on the fullest node.
+/// Bytes needed at the tightest place: on the fullest device where actors have some, else on the fullest node.
 std::int64_t peak_need(const Plan& plan);
 
 /// Nodes of kSharedCores and more with devices whose cores are exceeded, one sentence each.

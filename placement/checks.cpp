@@ -19,15 +19,12 @@ std::string own_devices(std::size_t ranks) {
                      ranks > 1 ? fmt::format("0-{}", ranks - 1) : "0");
 }
 
-/// How a role that needs no device is placed beside those that do.
 std::string on_cores(const JobConfig& job, const std::string& role) {
-  const auto& placements = job.cluster.component_placement;
-  const auto rule = placements.find(role);
-  return fmt::format("Place {}s on cores, as 'cluster.component_placement.{}={{node_group: node, placement: \"{}\"}}'",
-                     role, role, rule == placements.end() ? "0" : rule->second.placement);
+  return fmt::format("Place {}s on cores, as '{}'", role, placed_on_cores(job, role));
 }
 
-/// The first device that a role takes from another process; empty: none.
+/// The first device that a role takes from another process; empty: none. Who acts may share a learner's, as they take
+/// turns with it.
 using DeviceOwners = std::map<std::pair<std::int64_t, std::int64_t>, std::string>;
 std::string shared_device(const JobConfig& job, const std::string& role, const std::vector<Seat>& seats,
                           DeviceOwners& owners) {
@@ -48,7 +45,9 @@ std::string shared_device(const JobConfig& job, const std::string& role, const s
 void check_devices(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
   DeviceOwners owners;
   for (const std::string& role : planned_roles(job)) {
-    if (std::string shared = shared_device(job, role, seats.at(role), owners); !shared.empty())
+    DeviceOwners own;
+    const bool acts = role != RoleKind::learner && uses_devices(job, role);
+    if (std::string shared = shared_device(job, role, seats.at(role), acts ? own : owners); !shared.empty())
       reasons.push_back(std::move(shared));
   }
 }
@@ -106,17 +105,20 @@ void check_pool_size(const JobConfig& job, const Seats& seats, std::vector<std::
   }
 }
 
-// Encoders, simulators, rollout workers and the evaluator compute on cores; a device that they were given would idle.
-void check_idle_devices(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
+// What computes on cores would leave a device idle; rollout workers and the evaluator drive one.
+void check_acting_devices(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
   for (const std::string& role : planned_roles(job)) {
     if (role == RoleKind::decoder || role == RoleKind::learner || role == RoleKind::checkpointer) continue;
     const auto& mine = seats.at(role);
     for (std::size_t p = 0; p < mine.size(); ++p) {
-      if (mine[p].devices.empty()) continue;
+      const auto& devices = mine[p].devices;
+      if (devices.empty() || (uses_devices(job, role) && devices.size() == 1)) continue;
       reasons.push_back(
-          fmt::format("{}/{} is given device {} of node {}; {}s of this build compute on cores. Place {}s with "
-                      "node_group: node",
-                      role, p, mine[p].devices.front(), mine[p].node, role, role));
+          uses_devices(job, role)
+              ? fmt::format("{}/{} gets {} devices; it drives one. Write as many process ranks as devices", role, p,
+                            devices.size())
+              : fmt::format("{}/{} is given device {} of node {}; {}s of this job compute on cores. {}", role, p,
+                            devices.front(), mine[p].node, role, on_cores(job, role)));
       return;
     }
   }
@@ -134,7 +136,7 @@ std::int64_t largest_divisor_up_to(std::int64_t value, std::int64_t limit) {
 void check_seats(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats,
                  std::vector<std::string>& reasons) {
   check_devices(job, seats, reasons);
-  check_idle_devices(job, seats, reasons);
+  check_acting_devices(job, seats, reasons);
   check_learners(cluster, seats.at("learner"), reasons);
   for (const char* role : {"evaluator", "checkpointer"}) {
     const auto mine = seats.find(role);
@@ -143,6 +145,13 @@ void check_seats(const ClusterSnapshot& cluster, const JobConfig& job, const Sea
                                   role, mine->second.size(), role));
   }
   check_pool_size(job, seats, reasons);
+}
+
+std::string placed_on_cores(const JobConfig& job, const std::string& role) {
+  const auto& placements = job.cluster.component_placement;
+  const auto rule = placements.find(role);
+  return fmt::format("cluster.component_placement.{}={{node_group: node, placement: \"{}\"}}", role,
+                     rule == placements.end() ? "0" : rule->second.placement);
 }
 
 std::string isolation_of(const JobConfig& job, const std::string& role) {
@@ -161,15 +170,18 @@ void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::
       reasons.push_back(fmt::format("cluster.isolation.{} is '{}'; wanted process or thread", role, value));
     }
   }
+  for (const std::string& role : known) {
+    const bool has_device = std::ranges::any_of(seats.at(role), [](const Seat& seat) { return !seat.devices.empty(); });
+    if (!has_device || !uses_devices(job, role) || isolation_of(job, role) != "thread") continue;
+    reasons.push_back(
+        fmt::format("cluster.isolation.{} is thread; what computes on a device is a process of its own. "
+                    "Set cluster.isolation.{}=process",
+                    role, role));
+    return;
+  }
   if (isolation_of(job, "learner") != "thread") return;
   const auto& learners = seats.at("learner");
   for (const Seat& seat : learners) {
-    if (!seat.devices.empty()) {
-      reasons.push_back(
-          "cluster.isolation.learner is thread; a learner rank with a device is a process of its own. "
-          "Set cluster.isolation.learner=process");
-      return;
-    }
     if (seat.node != learners.front().node) {
       reasons.push_back(
           fmt::format("cluster.isolation.learner is thread, which needs all ranks on one node; they sit on node {} and "

@@ -77,6 +77,8 @@ struct ModelCost {
   std::int64_t decoder_bytes = 0;    ///< working memory of one decoder, encoder or simulator, with its networks
   std::int64_t rollout_bytes = 0;    ///< kind rl: working memory of one rollout worker, with its networks
   std::int64_t evaluator_bytes = 0;  ///< kind rl: the same of the evaluator
+  /// Of DreamZero that learns in an environment: what either holds on a device that it is given, beside those.
+  std::int64_t rollout_device_bytes = 0, evaluator_device_bytes = 0;
   std::int64_t reference_bytes = 0;  ///< kind rl: whole weights of the reference policy on every rank; 0 without it
   std::int64_t block_bytes = 0;      ///< kind rl: what a simulator sends of one step of a block
   std::int64_t policy_bytes = 0;     ///< kind rl: one version of the weights as it is published
@@ -92,7 +94,9 @@ struct PlannedActor {
   double cpus = 1;
   std::int64_t threads = 1;       ///< that a learner computes on; on small nodes more than the cores counted for it
   std::string isolation;          ///< process or thread
-  std::int64_t memory_bytes = 0;  ///< host memory; a learner's device memory is learner_memory.engine_bytes()
+  std::int64_t memory_bytes = 0;  ///< host memory
+  /// Of a rollout worker or evaluator, on its device with the margin. A learner's is learner_memory.engine_bytes().
+  std::int64_t device_bytes = 0;
 };
 
 /// One stream between actors.
@@ -103,6 +107,9 @@ struct PlannedStream {
   std::int64_t slots = 0;
   std::int64_t slot_bytes = 0;
 };
+
+/// What a device has to have beside what a process holds there, for fragmentation, driver and collectives: 6 %.
+inline std::int64_t device_margin(std::int64_t bytes) { return bytes * 6 / 100; }
 
 /// Bytes per learner rank (docs/placement.md#memory-of-a-learner-rank; placement/memory_model.h has the formulas).
 struct MemoryTable {
@@ -115,7 +122,7 @@ struct MemoryTable {
   std::int64_t snapshot_bytes = 0;   ///< checkpoint arena
   std::int64_t feed_bytes = 0;       ///< arena of slots
   std::int64_t offload_bytes = 0;    ///< states and activations in files; then the checkpoint arena is one too
-  std::int64_t margin_bytes = 0;  ///< on devices: 6 % of the engine's bytes for fragmentation, driver and collectives
+  std::int64_t margin_bytes = 0;     ///< on devices: device_margin of the engine's bytes
   /// What the engine holds: on the rank's device, or in host memory on a node without devices.
   std::int64_t engine_bytes() const {
     return shard_bytes + param_slot_bytes + grad_slot_bytes + activation_bytes + encoder_bytes + margin_bytes;

@@ -32,6 +32,15 @@ std::int64_t working_memory(const ModelCost& cost, const std::string& role) {
   return cost.decoder_bytes;
 }
 
+/// Of one actor that is no learner.
+std::int64_t device_memory(const ModelCost& cost, const PlannedActor& actor) {
+  if (actor.devices.empty()) return 0;
+  const std::int64_t bytes = actor.role == RoleKind::rollout     ? cost.rollout_device_bytes
+                             : actor.role == RoleKind::evaluator ? cost.evaluator_device_bytes
+                                                                 : 0;
+  return bytes + device_margin(bytes);
+}
+
 // Everything that depends on batch sizes and number formats, so that alternatives can be tried.
 void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
   const std::int64_t ranks = plan.batch.data_ranks;
@@ -40,7 +49,7 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
   MemoryTable& table = plan.learner_memory;
   table = learner_memory(job, cost, ranks, feed_slots(job, plan.batch));
   const bool devices = !plan.actors.front().devices.empty();
-  if (devices) table.margin_bytes = table.engine_bytes() * 6 / 100;
+  if (devices) table.margin_bytes = device_margin(table.engine_bytes());
   // the first replica's state is that of all
   const std::int64_t savers = sharing_ranks(job.parallelism, ranks);
   std::int64_t remote_ranks = 0, checkpointer_node = 0;
@@ -53,6 +62,7 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
       if (a.node != checkpointer_node && a.process_rank < savers) ++remote_ranks;
     } else if (is_elastic(a.role) || a.role == RoleKind::evaluator) {
       a.memory_bytes = working_memory(cost, a.role);
+      a.device_bytes = device_memory(cost, a);
     } else {
       // Shards of ranks on other nodes arrive over the network and are staged here.
       a.memory_bytes = kCheckpointerBytes + remote_ranks * table.snapshot_bytes;
@@ -117,9 +127,16 @@ std::string more_devices(const JobConfig& job, const ModelCost& cost, const Plan
   for (std::int64_t ranks = plan.batch.data_ranks * 2; ranks <= plan.batch.data_ranks * 64; ranks *= 2) {
     if (plan.batch.global % (plan.batch.micro * ranks) != 0) break;
     MemoryTable table = learner_memory(job, cost, ranks, 0);
-    if (table.engine_bytes() + table.engine_bytes() * 6 / 100 <= memory) return fmt::format("{} GPUs", ranks);
+    if (table.engine_bytes() + device_margin(table.engine_bytes()) <= memory) return fmt::format("{} GPUs", ranks);
   }
   return {};
+}
+
+Plan without_devices(Plan plan, const std::string& role) {
+  for (PlannedActor& actor : plan.actors) {
+    if (actor.role == role) actor.devices.clear();
+  }
+  return plan;
 }
 
 // Changes that were tried on the model and fit.
@@ -140,6 +157,11 @@ std::string other_changes(const JobConfig& job, const ModelCost& cost, const Pla
     try_change("offload.states=true", [](JobConfig& j) { j.offload.states = true; });
   if (job.data.prefetch_batches > 1)
     try_change("data.prefetch_batches=1", [](JobConfig& j) { j.data.prefetch_batches = 1; });
+  for (const char* role : {"evaluator", "rollout"}) {
+    Plan trial = without_devices(plan, role);
+    fill_memory(job, cost, trial);
+    if (!find_memory_problem(trial)) changes.push_back(placed_on_cores(job, role));
+  }
   const std::string devices = more_devices(job, cost, plan);
   if (!devices.empty()) changes.push_back(devices);
   if (changes.empty()) return {};
@@ -173,6 +195,27 @@ ClusterSnapshot select_nodes(const ClusterSnapshot& cluster, const JobConfig& jo
         fmt::format("nodes: {} of {} nodes are used; cluster.num_nodes={} would use all", want, have, have));
   }
   return selected;
+}
+
+bool is_placed(const JobConfig& job, const std::string& role) {
+  return std::ranges::any_of(job.cluster.component_placement, [&](const auto& entry) {
+    const auto roles = roles_of_key(entry.first);
+    return std::ranges::find(roles, role) != roles.end();
+  });
+}
+
+// An evaluator that no one placed leaves a device that has no room for it.
+void leave_full_device(const JobConfig& job, const ModelCost& cost, Plan& plan) {
+  const std::string role = "evaluator";
+  const PlannedActor* evaluator = find_actor(plan, kEvaluatorActor);
+  if (evaluator == nullptr || evaluator->devices.empty() || is_placed(job, role) || !find_memory_problem(plan)) return;
+  const std::int64_t device = evaluator->devices.front(), need = evaluator->device_bytes;
+  Plan moved = without_devices(plan, role);
+  fill_memory(job, cost, moved);
+  if (find_memory_problem(moved)) return;
+  plan = std::move(moved);
+  plan.warnings.push_back(
+      fmt::format("evaluator: it computes on cores, as device {} has no room for its {}", device, format_bytes(need)));
 }
 
 // What the job says of the feeder that it does not have.
@@ -232,6 +275,7 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.recompute_counts = job.activation_checkpoint.counts;
   if (plan.recompute_counts.empty()) plan.activation_checkpoint = job.activation_checkpoint.mode;
   fill_memory(job, cost, plan);
+  leave_full_device(job, cost, plan);
   plan.disk_bytes_per_checkpoint = plan.learner_memory.snapshot_bytes * sharing_ranks(job.parallelism, ranks);
   plan.feed_slots = feed_slots(job, plan.batch);
   plan.sample_bytes = cost.sample_bytes;

@@ -66,6 +66,7 @@ std::string diff_actors(const Plan& before, const Plan& after) {
     changes.add("threads", b.threads, a.threads);
     changes.add("isolation", b.isolation, a.isolation);
     changes.add_bytes("memory", b.memory_bytes, a.memory_bytes);
+    changes.add_bytes("gpu memory", b.device_bytes, a.device_bytes);
     text += changes.line(a.name);
   }
   for (const PlannedActor& b : before.actors) {

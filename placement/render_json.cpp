@@ -35,6 +35,7 @@ json actor_to_json(const PlannedActor& a) {
               {"memory_bytes", a.memory_bytes}, {"name", a.name},       {"node", a.node},
               {"process_rank", a.process_rank}, {"role", a.role}};
   if (a.threads != 1) all["threads"] = a.threads;
+  if (a.device_bytes != 0) all["device_bytes"] = a.device_bytes;
   return all;
 }
 
@@ -96,7 +97,8 @@ PlannedActor actor_from_json(const json& j, const std::vector<NodeSnapshot>& nod
                  .cpus = static_cast<double>(j.at("cpu_milli").get<std::int64_t>()) / 1000.0,
                  .threads = j.value("threads", std::int64_t{1}),
                  .isolation = j.at("isolation"),
-                 .memory_bytes = j.at("memory_bytes")};
+                 .memory_bytes = j.at("memory_bytes"),
+                 .device_bytes = j.value("device_bytes", std::int64_t{0})};
   if (static_cast<std::size_t>(a.node) >= nodes.size())
     throw std::out_of_range(fmt::format("actor {} sits on node {} of {}", a.name, a.node, nodes.size()));
   const std::size_t devices = nodes[static_cast<std::size_t>(a.node)].devices.size();

@@ -118,6 +118,11 @@ std::string gathered_note(const Plan& plan, const JobConfig& job) {
   return fmt::format("{} param + {} grad slots", slots, is_alone ? 1 : job.parallelism.grad_slots);
 }
 
+// ", 40.2 GiB of its GPU" of who acts on one.
+std::string device_note(const PlannedActor& actor) {
+  return actor.device_bytes > 0 ? fmt::format(", {} of its GPU", format_bytes(actor.device_bytes)) : "";
+}
+
 std::string saved_note(const Plan& plan, const JobConfig& job) {
   return fmt::format("{} B/{}param", saved_bytes_per_param(job), trains_adapters(plan) ? "trained " : "");
 }
@@ -142,11 +147,13 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
                                 format_bytes(m.snapshot_bytes)));
   if (devices) {
     const auto& node = plan.nodes[static_cast<std::size_t>(actors.front()->node)];
-    const std::int64_t memory = node.devices[static_cast<std::size_t>(actors.front()->devices.front())].memory_bytes;
+    const std::int64_t device = actors.front()->devices.front();
+    const std::int64_t memory = node.devices[static_cast<std::size_t>(device)].memory_bytes;
+    const std::int64_t free = memory - device_load(plan, actors.front()->node, device);
     notes.push_back(fmt::format("+ 6 % margin {} = {} of {} per GPU ({:.0f}%)  fits, {} free",
                                 format_bytes(m.margin_bytes), format_bytes(m.engine_bytes()), format_bytes(memory),
                                 100.0 * static_cast<double>(m.engine_bytes()) / static_cast<double>(memory),
-                                format_bytes(memory - m.engine_bytes())));
+                                format_bytes(free)));
     notes.push_back(fmt::format("host {} per rank: {}", format_bytes(m.host_bytes()), host));
   } else {
     notes.push_back(fmt::format("+ {} = {} per rank", host, format_bytes(m.total())));
@@ -163,7 +170,7 @@ std::string pool_block(const Plan& plan, const JobConfig& job, const std::string
   const ElasticConfig bounds = found == job.cluster.elastic.end() ? ElasticConfig{} : found->second;
   return block(role, actors, places(plan, actors),
                fmt::format("host {}{}", format_bytes(actors.front()->memory_bytes), actors.size() == 1 ? "" : " each"),
-               {fmt::format("{}{}; elastic {} to {}", actors.front()->isolation,
+               {fmt::format("{}{}{}; elastic {} to {}", actors.front()->isolation, device_note(*actors.front()),
                             role == RoleKind::rollout && steps_inline(job) ? ", steps its environments itself" : "",
                             bounds.min, bounds.max)});
 }
@@ -175,8 +182,8 @@ std::string evaluator_block(const Plan& plan, const JobConfig& job) {
       job.eval.every > 0 ? fmt::format("every {} steps and ", format_grouped(job.eval.every)) : "";
   return block("evaluator", actors, places(plan, actors),
                fmt::format("host {}", format_bytes(actors.front()->memory_bytes)),
-               {fmt::format("{}; {} episodes {}after the last step, beside training", actors.front()->isolation,
-                            format_grouped(job.eval.episodes), often)});
+               {fmt::format("{}{}; {} episodes {}after the last step, beside training", actors.front()->isolation,
+                            device_note(*actors.front()), format_grouped(job.eval.episodes), often)});
 }
 
 std::string checkpointer_block(const Plan& plan, const JobConfig& job) {

@@ -38,6 +38,12 @@ inline bool is_elastic(std::string_view role) {
   return role == RoleKind::decoder || role == RoleKind::encoder || role == RoleKind::env || role == RoleKind::rollout;
 }
 
+/// Roles that compute on a device where they are given one: learners, and who acts by a DreamZero.
+inline bool uses_devices(const JobConfig& job, std::string_view role) {
+  if (role == RoleKind::learner) return true;
+  return learns_dreamzero(job) && (role == RoleKind::rollout || role == RoleKind::evaluator);
+}
+
 /// The role in an actor's name: "env" of "env/3".
 inline std::string role_of(std::string_view actor) { return std::string(actor.substr(0, actor.find('/'))); }
 

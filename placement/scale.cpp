@@ -66,6 +66,15 @@ std::optional<std::string> refuse(const Plan& plan, const ClusterSnapshot& clust
     return fmt::format("{}={} is above cluster.elastic.{}.max {}; nearest: {}={}", pool, target, pool, bounds.max, pool,
                        bounds.max);
   }
+  const bool on_devices = std::ranges::any_of(plan.actors, [&](const PlannedActor& a) {
+    return a.role == pool && a.role == RoleKind::rollout && !a.devices.empty();
+  });
+  if (on_devices && target > pool_size(plan, pool)) {
+    return fmt::format(
+        "{}={}: {} workers that act on devices have one each; for more end the job and go on with it: --resume auto "
+        "cluster.component_placement.{}=...",
+        pool, target, pool, pool);
+  }
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
     if (n < cluster.nodes.size() && cluster.nodes[n].name == plan.nodes[n].name) continue;
     return fmt::format(

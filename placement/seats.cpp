@@ -113,10 +113,16 @@ std::vector<Seat> default_learners(const ClusterSnapshot& cluster, const JobConf
   return seats.empty() ? std::vector<Seat>{Seat{}} : seats;
 }
 
+// Where the i-th who acts by a DreamZero on a node computes: beside learners, or on devices that they leave.
+std::vector<std::int64_t> acting_devices(const NodeSnapshot& node, const JobConfig& job, std::size_t i) {
+  if (!learns_dreamzero(job) || node.devices.empty()) return {};
+  return {static_cast<std::int64_t>(i % node.devices.size())};
+}
+
 // As many per rank, and per node on cores that has none, as per_rank_of says and free cores go; at least elastic min
 // (or one) and at most elastic max. Rollout workers sit beside learners, which publish weights to them; those that step
 // their environments are as many as cores, as far as there are blocks: a learner on cores waits meanwhile, and one on a
-// device leaves the free ones.
+// device leaves the free ones. DreamZero acts on devices: beside learners on cores on each that the node has.
 std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role,
                                const Seats& seats) {
   const PerRank per_rank = per_rank_of(role);
@@ -139,12 +145,17 @@ std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& 
                          checkpointer_cpus(node) * static_cast<double>(checkpointers[n]) + evaluators[n];
     const auto free =
         static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / feeder_cpus(job, role)));
-    const std::int64_t wanted = std::max<std::int64_t>(ranks[n], is_helper ? 1 : 0) *
-                                (node.devices.empty() ? per_rank.without : per_rank.with_device);
+    std::int64_t wanted = std::max<std::int64_t>(ranks[n], is_helper ? 1 : 0) *
+                          (node.devices.empty() ? per_rank.without : per_rank.with_device);
+    if (role == RoleKind::rollout && on_cores && learns_dreamzero(job))
+      wanted = std::max(wanted, std::min(static_cast<std::int64_t>(node.devices.size()), rl_shape(job).blocks));
     const bool steps = role == RoleKind::rollout && steps_inline(job);
     const std::int64_t cores = node.devices.empty() ? node.cpus : free;
     const std::int64_t count = steps ? std::min(cores, rl_shape(job).blocks) : std::min(free, wanted);
-    for (std::int64_t i = 0; i < count; ++i) pool.push_back({static_cast<std::int64_t>(n), {}});
+    for (std::int64_t i = 0; i < count; ++i) {
+      pool.push_back({static_cast<std::int64_t>(n), {}});
+      if (role == RoleKind::rollout) pool.back().devices = acting_devices(node, job, static_cast<std::size_t>(i));
+    }
   }
   const auto least = static_cast<std::size_t>(std::max<std::int64_t>(1, elastic.min));
   const std::int64_t home = seats.at("learner").front().node;
@@ -205,7 +216,8 @@ Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::v
     seats[role] = manual_seats(cluster, job, role, rule, reasons);
   if (seats.count("learner") == 0) seats["learner"] = default_learners(cluster, job);
   if (seats.count("checkpointer") == 0) seats["checkpointer"] = {Seat{}};
-  if (has_evaluator(job) && seats.count("evaluator") == 0) seats["evaluator"] = {Seat{}};
+  if (has_evaluator(job) && seats.count("evaluator") == 0)
+    seats["evaluator"] = {Seat{0, acting_devices(cluster.nodes.front(), job, 0)}};
   if (!reasons.empty()) return seats;
   for (const std::string& role : elastic_roles(job)) {
     if (seats.count(role) == 0) seats[role] = default_pool(cluster, job, role, seats);

@@ -26,8 +26,9 @@ std::vector<std::string> planned_roles(const JobConfig& job);
 inline constexpr std::int64_t kSharedCores = 8;
 
 /// Resolves `cluster.component_placement` and fills in roles it leaves out: learners of DreamZero on every device, or
-/// one per node where no node has any, and those of small networks on cores; elastic pools beside the learners; one
-/// evaluator and one checkpointer on node 0. Every failure appends one sentence to `reasons`; the result is complete
+/// one per node where no node has any, and those of small networks on cores; elastic pools beside the learners, where
+/// rollout workers of DreamZero have a device each, with learners on them or not; one evaluator, of DreamZero on device
+/// 0, and one checkpointer on node 0. Every failure appends one sentence to `reasons`; the result is complete
 /// only when none was added.
 Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::vector<std::string>& reasons);
 

@@ -176,7 +176,7 @@ TEST_F(UsageTest, EveryRecipeHasAPlanOnAMachineWithGpus) {
 
 TEST_F(UsageTest, APlanOfAWorldActionModelInASimulatorNamesItsBottleneck) {
   expect_end(troupe({"plan", "rl_dreamzero_14b_lora", "--pretend", "8xH200"}), 0,
-             {"on 8 GPUs; the bottleneck is acting"});
+             {" TFLOP on 8 GPUs, learning ", " TFLOP on 8 GPUs; the bottleneck is acting"});
 }
 
 TEST_F(UsageTest, APlanOfAdaptersInASimulatorChargesEachRoleForWhatItHolds) {
@@ -186,15 +186,20 @@ TEST_F(UsageTest, APlanOfAdaptersInASimulatorChargesEachRoleForWhatItHolds) {
   constexpr double kGiB = 1 << 30;
   const double frozen = 2 * plan.at("frozen_parameters").get<double>() / kGiB;
   EXPECT_NEAR(frozen, 30.6, 0.2) << "16.4 G parameters in bf16";
-  std::map<std::string, double> most;
+  std::map<std::string, double> most, on_device;
   for (const auto& actor : plan.at("actors")) {
     double& gib = most[actor.at("role")];
     gib = std::max(gib, actor.at("memory_bytes").get<double>() / kGiB);
+    on_device[actor.at("role")] = actor.value("device_bytes", 0.0) / kGiB;
   }
   // frozen transformer and encoders, adapters three times, and eight episodes
   EXPECT_GT(most.at("rollout"), frozen + 10);
   EXPECT_LT(most.at("rollout"), 2 * frozen);
   EXPECT_GT(most.at("evaluator"), frozen + 10);
+  for (const char* role : {"rollout", "evaluator"}) {
+    EXPECT_GT(on_device.at(role), 1.06 * frozen) << role << ": the transformer, and keys and values of episodes";
+    EXPECT_LT(on_device.at(role), 1.06 * frozen + 30) << role;
+  }
   EXPECT_LT(most.at("env"), 2);
   EXPECT_LT(plan.at("learner_memory").at("shard_bytes").get<double>() / kGiB, frozen / 8 + 1) << "in shards";
 }

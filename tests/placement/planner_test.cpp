@@ -106,7 +106,7 @@ TEST_F(PlannerInfeasibleTest, EncoderOnADevice) {
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0-1"};
   job.cluster.component_placement["encoder"] = {.node_group = "cluster", .placement = "2"};
   EXPECT_THAT(reason(cluster_of("4xA100-40G"), job),
-              HasSubstr("encoder/0 is given device 2 of node 0; encoders of this build compute on cores"));
+              HasSubstr("encoder/0 is given device 2 of node 0; encoders of this job compute on cores"));
 }
 TEST_F(PlannerTest, CpuRanksShareANodeAndOversubscriptionIsAWarning) {
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0:0-1"};

@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/attention_plan.h"
 #include "kernels/device_module.h"
+#include "placement/roles.h"
 
 namespace troupe::workers {
 
-Result<void> check_device_support(const JobConfig& config, const Plan& plan) {
-  const PlannedActor* first = find_actor(plan, "learner/0");
-  if (first == nullptr || first->devices.empty()) return {};
+namespace {
+
+/// What learners on devices cannot do.
+Result<void> check_learners(const JobConfig& config) {
   const auto refused = [](const std::string& why) {
     return Error{Errc::invalid_argument,
                  fmt::format("{}; place learners on cores, as 'cluster.component_placement.learner={{node_group: node, "
@@ -24,11 +27,27 @@ Result<void> check_device_support(const JobConfig& config, const Plan& plan) {
   if (config.optimizer.name != "adamw")
     return refused(fmt::format("optimizer.name {}: learners on devices update by adamw", config.optimizer.name));
   if (config.offload.activations) return refused("offload.activations: activations stay on a device");
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_device_support(const JobConfig& config, const Plan& plan) {
+  // learners are first
+  const auto found = std::ranges::find_if(plan.actors, [&](const PlannedActor& actor) {
+    return !actor.devices.empty() && placement::uses_devices(config, actor.role);
+  });
+  if (found == plan.actors.end()) return {};
+  if (found->role == RoleKind::learner) TROUPE_TRY(check_learners(config));
   const auto& dit = config.model.dit;
   const auto head = dit.num_heads > 0 ? dit.dim / dit.num_heads : 0;
-  if (!kernels::takes_head(head))
-    return refused(fmt::format("model.dit.num_heads: heads of {} channels; attention on devices takes {}", head,
-                               kernels::kTakenHeads));
+  if (!kernels::takes_head(head)) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("model.dit.num_heads: heads of {} channels; attention on devices takes {}; place {}s on "
+                             "cores, as 'cluster.component_placement.{}={{node_group: node, placement: \"0\"}}', or "
+                             "change it",
+                             head, kernels::kTakenHeads, found->role, found->role)};
+  }
   return kernels::load_device_module();
 }
 

@@ -6,9 +6,9 @@
 
 namespace troupe::workers {
 
-/// Whether this build and this machine can run a plan's learners on the devices that it gives them; nothing to check
-/// where they sit on cores. On devices this build fine-tunes DreamZero, with the learners of one machine, by AdamW
-/// without averages, and keeps activations there. Loads the module for devices (device/module.h).
+/// Whether this build and this machine can use the devices that a plan gives its actors; nothing to check where all sit
+/// on cores. On devices learners of this build fine-tune DreamZero, on one machine, by AdamW without averages, and keep
+/// activations there. Loads the module for devices (device/module.h).
 /// Errors, each with the key to change: invalid_argument; those of load_device_module.
 Result<void> check_device_support(const JobConfig& config, const Plan& plan);
 

@@ -22,7 +22,20 @@ double cores_of(const Plan& plan, const std::string& role) {
   return cores;
 }
 
-std::string cores_text(double cores) { return fmt::format("{:.0f} {}", cores, cores == 1 ? "core" : "cores"); }
+bool is_on_devices(const Plan& plan, const std::string& role) {
+  const PlannedActor* first = find_actor(plan, role + "/0");
+  return first != nullptr && !first->devices.empty();
+}
+
+/// "8 GPUs" or "2 cores".
+std::string computes_on(const Plan& plan, const std::string& role) {
+  if (!is_on_devices(plan, role)) {
+    const double cores = cores_of(plan, role);
+    return fmt::format("{:.0f} {}", cores, cores == 1 ? "core" : "cores");
+  }
+  const auto count = std::ranges::count(plan.actors, role, &PlannedActor::role);
+  return fmt::format("{} {}", count, count == 1 ? "GPU" : "GPUs");
+}
 
 }  // namespace
 
@@ -64,14 +77,19 @@ LearningWork learning_work(const JobConfig& job, const Plan& plan) {
 
 std::string work_line(const JobConfig& job, const Plan& plan) {
   const LearningWork work = learning_work(job, plan);
-  const bool has_devices = !find_actor(plan, "learner/0")->devices.empty();
-  const double acting_cores = cores_of(plan, "rollout"), learning_cores = cores_of(plan, "learner");
-  const bool acts_longer = has_devices || work.acting * learning_cores > work.learning * acting_cores;
-  const std::string learners = has_devices ? fmt::format("{} GPUs", plan.batch.data_ranks) : cores_text(learning_cores);
+  const bool acts_on_devices = is_on_devices(plan, "rollout"), learns_on_devices = is_on_devices(plan, "learner");
+  const auto count = [&](const std::string& role, bool on_devices) {
+    return on_devices ? static_cast<double>(std::ranges::count(plan.actors, role, &PlannedActor::role))
+                      : cores_of(plan, role);
+  };
+  const double acting = work.acting / count("rollout", acts_on_devices),
+               learning = work.learning / count("learner", learns_on_devices);
+  // a core is slower than any device
+  const bool acts_longer = acts_on_devices == learns_on_devices ? acting > learning : learns_on_devices;
   return fmt::format(
       "  {:<13} a step: acting {:.3g} TFLOP on {}, learning {:.3g} TFLOP on {}; the bottleneck "
       "is {}\n",
-      "work", work.acting / 1e12, cores_text(acting_cores), work.learning / 1e12, learners,
+      "work", work.acting / 1e12, computes_on(plan, "rollout"), work.learning / 1e12, computes_on(plan, "learner"),
       acts_longer ? "acting" : "learning");
 }
 

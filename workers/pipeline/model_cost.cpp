@@ -9,8 +9,10 @@
 #include "env/block_layout.h"
 #include "env/reward/reward_registry.h"
 #include "model/shard/flat_layout.h"
+#include "model/shard/precision.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/encoder_cost.h"
+#include "model/wan/infer/call_kernels.h"
 #include "model/wan/infer/episode_cost.h"
 #include "model/wan/lora.h"
 #include "model/wan/model_cost.h"
@@ -146,6 +148,19 @@ ActingBytes dreamzero_acting(const JobConfig& job, const ModelCost& cost) {
   return {.held = frozen_bytes(job, cost) + cost.encoder_bytes + episode.prompt_bytes, .row = episode.bytes};
 }
 
+/// What a DreamZero that acts for so many rows at once holds on a device.
+std::int64_t acting_device_bytes(const JobConfig& job, const ModelCost& cost, std::int64_t rows) {
+  const EpisodeCost episode = episode_cost(job.model, job.data.window, gathered_bytes_per_param(job));
+  std::int64_t parameters = 0;
+  for (const UnitCost& unit : cost.units) parameters += unit.params;
+  const PlannedCall call{.robots = rows,
+                         .branches = 1,
+                         .seen_blocks = job.data.window.chunks - 1,
+                         .prompt_rows = job.model.text_encoder.max_length};
+  return parameters * gathered_bytes_per_param(job) + episode.prompt_bytes + rows * episode.bytes +
+         call_workspace_bytes(job.model, job.data.window, dtype_of_precision(job.precision.param), call);
+}
+
 /// Of simulators, rollout workers and the evaluator. A process that acts holds three versions of the weights: one in
 /// use, the newest, and one on its way; deterministic rollouts as many more as they may be behind (WeightReceiver).
 void add_workers(ModelCost& cost, const JobConfig& job, const ActingBytes& acting) {
@@ -160,6 +175,9 @@ void add_workers(ModelCost& cost, const JobConfig& job, const ActingBytes& actin
   cost.rollout_bytes = cost.decoder_bytes + acting.held + versions * cost.policy_bytes + rows * acting.row;
   cost.evaluator_bytes = kProcess + acting.held + 3 * cost.policy_bytes +
                          played * (acting.row + cost.block_bytes / std::max<std::int64_t>(1, shape.envs));
+  if (!learns_dreamzero(job)) return;
+  cost.rollout_device_bytes = acting_device_bytes(job, cost, rows);
+  cost.evaluator_device_bytes = acting_device_bytes(job, cost, played);
 }
 
 /// The policy's units, and what travels between simulators, rollout workers and learners.
