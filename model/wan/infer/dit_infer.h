@@ -82,9 +82,9 @@ class DitInference {
   DitInference(const ModelConfig& config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView params,
                DitInferenceOptions options = {});
 
-  /// Other values of some parameters, with the shapes and dtypes of before; a device takes them into the same memory, so
-  /// that its graphs stay. Keys and values of before are of no further use. Throws c10::Error as the constructor does,
-  /// and for a name or a shape that differs.
+  /// Other values of some parameters, with the shapes and dtypes of before; a device takes them into the same memory,
+  /// so that its graphs stay. Keys and values of before are of no further use. Throws c10::Error as the constructor
+  /// does, and for a name or a shape that differs.
   void set_parameters(const ParamView& params);
 
   /// Keys and values of a prompt, from its text features [B, L, text width].

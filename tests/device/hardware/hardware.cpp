@@ -1,5 +1,6 @@
-// What standin.h declares, on a GPU: nothing is drawn, what the device says of its work is all that is found, and of the
-// counts there is that of calls that make the host wait. Without the devices that a test wants it is skipped by name.
+// What standin.h declares, on a GPU: nothing is drawn, what the device says of its work is all that is found, and of
+// the counts there is that of calls that make the host wait. Without the devices that a test wants it is skipped by
+// name.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 

@@ -3,8 +3,6 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
-#include "kernels/product.h"
-#include "tests/device/standin/standin.h"
 #include "tests/kernels/first_device.h"
 #include "tests/model/wan/infer/infer_fixture.h"
 #include "tests/support/tensor_checks.h"
@@ -12,26 +10,11 @@
 namespace troupe::model {
 namespace {
 
-using ::testing::IsEmpty;
-
 const TinyShape kPlain{.name = "plain", .blocks = 3, .max_blocks = 3};
 const TinyShape kImage{.name = "image", .blocks = 3, .max_blocks = 3, .image_to_video = true};
 
-class InferDeviceTest : public ::testing::Test {
+class InferDeviceTest : public testing::FirstDeviceTest {
  protected:
-  void SetUp() override {
-    device::standin::reset({.seed = 11});
-    form_ = kernels::product_form();
-    kernels::set_product_form(kernels::ProductForm::native);
-    if (!IsSkipped()) device_ = testing::open_first_device();
-  }
-  void TearDown() override {
-    if (!IsSkipped()) {
-      EXPECT_THAT(device::standin::report().findings, IsEmpty());
-    }
-    kernels::set_product_form(form_);
-  }
-
   /// Two samples, heads of 16 channels.
   static InferSetup make_setup(const TinyShape& shape, at::ScalarType dtype) {
     InferSetup setup(shape, 2, dtype);
@@ -68,32 +51,27 @@ class InferDeviceTest : public ::testing::Test {
       EXPECT_LE(relative_l2(got[i].actions, want[i].actions), share) << "evaluation " << i;
     }
   }
-
-  kernels::ComputeDevice device_;
-
- private:
-  kernels::ProductForm form_{};
 };
 
 TEST_F(InferDeviceTest, VelocitiesInF32AreThoseOfTheCores) {
   for (const auto& shape : {kPlain, kImage}) {
     for (const bool self_only : {false, true}) {
       const auto setup = make_setup(shape, at::kFloat);
-      expect_near(call(setup, {&device_}, self_only), call(setup, {}, self_only), 1e-5);
+      expect_near(call(setup, {device_.get()}, self_only), call(setup, {}, self_only), 1e-5);
     }
   }
 }
 
 TEST_F(InferDeviceTest, VelocitiesInBf16FollowTheCores) {
   const auto setup = make_setup(kPlain, at::kBFloat16);
-  expect_near(call(setup, {&device_}), call(setup, {}), 2e-2);
+  expect_near(call(setup, {device_.get()}), call(setup, {}), 2e-2);
 }
 
 TEST_F(InferDeviceTest, GraphsChangeNoBit) {
   const auto setup = make_setup(kPlain, at::kBFloat16);
-  const auto want = call(setup, {&device_, /*graphs=*/false});
+  const auto want = call(setup, {device_.get(), /*graphs=*/false});
   EXPECT_EQ(device::standin::report().graph_launches, 0U);
-  const auto got = call(setup, {&device_, /*graphs=*/true});
+  const auto got = call(setup, {device_.get(), /*graphs=*/true});
   for (std::size_t i = 0; i < want.size(); ++i) {
     EXPECT_TRUE(at::equal(got[i].video, want[i].video)) << "evaluation " << i;
     EXPECT_TRUE(at::equal(got[i].actions, want[i].actions)) << "evaluation " << i;

@@ -1,10 +1,8 @@
-// DreamZero as a policy that learns, with its transformer on a device, on the stand-ins of the CUDA runtime and cuBLASLt,
-// or with label gpu on hardware: what it draws by the weights of one version and the next, against cores.
+// DreamZero as a policy that learns, with its transformer on a device, on the stand-ins of the CUDA runtime and
+// cuBLASLt, or with label gpu on hardware: what it draws by the weights of one version and the next, against cores.
 #include <gmock/gmock.h>
 
-#include "kernels/product.h"
 #include "model/wan/lora.h"
-#include "tests/device/standin/standin.h"
 #include "tests/kernels/first_device.h"
 #include "tests/model/wan/policy/dreamzero_fixture.h"
 
@@ -29,21 +27,8 @@ UnitViews moved(const UnitViews& views) {
   return all;
 }
 
-class DreamZeroDeviceTest : public ::testing::Test {
+class DreamZeroDeviceTest : public testing::FirstDeviceTest {
  protected:
-  void SetUp() override {
-    device::standin::reset({.seed = 4});
-    form_ = kernels::product_form();
-    kernels::set_product_form(kernels::ProductForm::native);
-    if (!IsSkipped()) device_ = std::make_shared<kernels::ComputeDevice>(testing::open_first_device());
-  }
-  void TearDown() override {
-    if (!IsSkipped()) {
-      EXPECT_THAT(device::standin::report().findings, ::testing::IsEmpty());
-    }
-    kernels::set_product_form(form_);
-  }
-
   /// `frozen`: with adapters.
   void expect_acts_as_on_cores(const DreamZeroCase& c, const UnitViews& views,
                                const std::shared_ptr<const FrozenTransformer>& frozen = nullptr) {
@@ -79,9 +64,6 @@ class DreamZeroDeviceTest : public ::testing::Test {
     testing::expect_near(got.logp, want.logp, 1e-3, "log-probabilities");
     for (const auto& [name, tensor] : want.extra) testing::expect_near(got.extra.at(name), tensor, 1e-4, name);
   }
-
-  std::shared_ptr<kernels::ComputeDevice> device_;
-  kernels::ProductForm form_{};
 };
 
 TEST_F(DreamZeroDeviceTest, EachVersionOfTheWeightsActsAsOnCores) {
