@@ -55,7 +55,7 @@ TEST_F(DeviceActingTest, AKilledRolloutWorkerComesBackToItsDevice) {
   auto struck = machine("H200");
   struck["TROUPE_FAULT"] = "rollout.item@rollout/0#0:kill";
   const auto end = learn("runs", "0", struck, {"cluster.restart.backoff_initial_s=0.1"});
-  expect_end(end, 0, {"RUN COMPLETE"});
+  expect_end(end, 0, {"RUN COMPLETE", "restarts 1"});
   EXPECT_EQ(findings(), "");
 }
 
