@@ -45,7 +45,8 @@ LearningWork learning_work(const JobConfig& job, const Plan& plan) {
   const EncoderCost encoders = encoder_cost(job.model, job.data.window, bytes);
   const SequenceLayout layout = planned_layout(job.model, job.data.window, /*trimmed=*/true);
   const RlShape shape = rl_shape(job);
-  const auto rows = static_cast<double>(shape.env_steps_per_step() / shape.exec_steps);
+  const std::int64_t whole_rows = shape.env_steps_per_step() / shape.exec_steps;
+  const auto rows = static_cast<double>(whole_rows);
   const double forward = dit.executed_forward_flops();
 
   // a call runs the tokens of one block in every step, and before them the first frame's and those of the blocks that
