@@ -8,6 +8,7 @@
 #include "kernels/adamw_update.h"
 #include "kernels/attention_plan.h"
 #include "kernels/clip.h"
+#include "kernels/clipped_ratio.h"
 #include "kernels/device_runs.h"
 
 namespace troupe::kernels {
@@ -189,6 +190,15 @@ struct DeviceSquaredError {
   bool of_elements = false;
 };
 
+/// kernels/cuda/clipped_ratio.h.
+struct DeviceClippedRatio {
+  ElementType type = ElementType::f32;
+  RatioShape shape;
+  RatioClip clip;
+  const void* v = nullptr;
+  RatioTerms<float> terms;
+};
+
 /// kernels/cuda/optimizer.h.
 struct AdamWRun {
   float* param = nullptr;
@@ -292,6 +302,10 @@ class DeviceKernels {
   virtual Result<void> squared_error(const DeviceSquaredError& error, float* row_sums, float* loss,
                                      device::Stream& stream) = 0;
   virtual Result<void> squared_error_gradient(const DeviceSquaredError& error, const float* dloss, void* dx,
+                                              device::Stream& stream) = 0;
+  virtual Result<void> clipped_ratio(const DeviceClippedRatio& ratio, float* losses, float* loss,
+                                     device::Stream& stream) = 0;
+  virtual Result<void> clipped_ratio_gradient(const DeviceClippedRatio& ratio, const float* dloss, void* dv,
                                               device::Stream& stream) = 0;
   /// kernels/cuda/weighted_sum.h.
   virtual Result<void> weighted_sum(std::int64_t count, const float* x, const float* coefficients, float* sum,

@@ -67,7 +67,7 @@ SUBFOLDER_EDGES = {
     "model/step": "",
     "model/wan": "model/codec model/cores model/loss model/program model/shard",
     "model/wan/infer": "model/cores model/loss model/policy model/program model/shard model/wan",
-    "model/wan/policy": "model/loss model/policy model/shard model/wan model/wan/infer",
+    "model/wan/policy": "model/loss model/policy model/program model/shard model/wan model/wan/infer",
     "model/wan/vae": "model/codec model/shard model/wan",
     "model/wan/weights": "model/io model/shard model/wan model/wan/vae",
     "workers/bridge": "workers/node",

@@ -8,6 +8,7 @@
 #include "device/cuda/cuda_device.h"
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/clipped_ratio.h"
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/gated_residual.h"
@@ -267,6 +268,19 @@ class CudaKernels final : public DeviceKernels {
     return launched("squared_error_gradient", with_type(e.type, [&]<class T>(T) {
                       return launch_squared_error_backward<T>(e.rows, e.channels, in<T>(e.x), e.target, e.coefficients,
                                                               e.of_elements, dloss, out<T>(dx), handle(stream));
+                    }));
+  }
+  Result<void> clipped_ratio(const DeviceClippedRatio& r, float* losses, float* loss, Stream& stream) override {
+    return launched("clipped_ratio", with_type(r.type, [&]<class T>(T) {
+                      return launch_clipped_ratio_forward<T>(r.shape, r.clip, in<T>(r.v), r.terms, losses, loss,
+                                                             handle(stream));
+                    }));
+  }
+  Result<void> clipped_ratio_gradient(const DeviceClippedRatio& r, const float* dloss, void* dv,
+                                      Stream& stream) override {
+    return launched("clipped_ratio_gradient", with_type(r.type, [&]<class T>(T) {
+                      return launch_clipped_ratio_backward<T>(r.shape, r.clip, in<T>(r.v), r.terms, dloss, out<T>(dv),
+                                                              handle(stream));
                     }));
   }
   Result<void> weighted_sum(std::int64_t count, const float* x, const float* coefficients, float* sum,

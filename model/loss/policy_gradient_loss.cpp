@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -326,6 +327,33 @@ PolicyGradientLoss policy_gradient_loss(const PolicyGradientInputs& given, const
   if (prepared.value.defined()) out.loss = out.loss + options.value_coef * critic_loss(prepared, options, out.metrics);
   out.metrics["actor/total_loss"] = out.loss.detach();
   return out;
+}
+
+bool is_clipped_alone(const PolicyGradientOptions& options) {
+  return options.actor == ActorLoss::ppo && options.kl_beta == 0 && !options.parity;
+}
+
+ClippedTerms clipped_terms(PolicyGradientInputs inputs, const PolicyGradientOptions& options) {
+  TORCH_CHECK(is_clipped_alone(options), "the loss is not the clipped objective alone");
+  const c10::NoGradGuard no_grad;
+  inputs.logp = inputs.old_logp;  // of the same shape
+  inputs.entropy = inputs.value = inputs.old_value = inputs.returns = inputs.reference_logp = at::Tensor();
+  check_shapes(inputs, options);
+  const auto executed = executed_actions(inputs, options);
+  const auto counted = executed.defined() ? of_actions(inputs, executed) : inputs;
+  const auto is_finite = finite_rows(counted);
+  const auto mask = cell_mask(inputs, options).logical_and(is_finite.unsqueeze(1));
+  const auto p = prepare(without_rows(counted, is_finite), options, mask, executed);
+  const auto entries = [&p](const at::Tensor& x) { return x.expand_as(p.logp).flatten(1).contiguous(); };
+  const auto& weight = p.weights(options.logp_level).loss;
+  // as weighted_sum
+  const auto fitting = p.logp.size(1) < weight.size(1) ? weight.sum(1, /*keepdim=*/true) : weight;
+  auto share = fitting / (p.logp.numel() / std::max<std::int64_t>(1, fitting.numel()));
+  if (inputs.policy_weight.defined()) share = share * inputs.policy_weight;
+  const auto numbers = inputs.old_logp.size(1);
+  return {entries(p.old_logp), entries(p.advantage), entries(share),
+          executed.defined() ? executed.repeat_interleave(numbers / executed.size(1), 1)
+                             : at::ones(inputs.old_logp.sizes(), at::TensorOptions().dtype(at::kBool))};
 }
 
 double explained_variance(double return_mean, double return_sq_mean, double error_mean, double error_sq_mean) {

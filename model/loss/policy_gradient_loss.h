@@ -117,6 +117,20 @@ struct PolicyGradientLoss {
 /// Errors: throws c10::Error on shapes that do not fit and on a missing tensor.
 PolicyGradientLoss policy_gradient_loss(const PolicyGradientInputs& inputs, const PolicyGradientOptions& options);
 
+/// Whether the loss of log-probabilities is the clipped objective alone: no other actor's loss, no divergence from a
+/// reference, no parity. An entropy that no weight changes may stand beside it.
+bool is_clipped_alone(const PolicyGradientOptions& options);
+
+/// What that objective does with log-probabilities that are not known yet, of E entries a row (granularity.h):
+///     loss = sum weight entry(logp - old_logp, advantage),   entry as ppo_entries
+struct ClippedTerms {
+  at::Tensor old_logp, advantage, weight;  ///< [N,E]; no weight: the entry has no part
+  at::Tensor counts;                       ///< bool [N,L]: numbers of actions that were executed
+};
+/// Rows with an old log-probability or an advantage that is not finite have no weight. `inputs` as of
+/// policy_gradient_loss, without its logp. Errors: as policy_gradient_loss, and for options that say no above.
+ClippedTerms clipped_terms(PolicyGradientInputs inputs, const PolicyGradientOptions& options);
+
 /// 1 - Var(R - V) / Var(R) from the averaged means; NaN where Var(R) is 0.
 double explained_variance(double return_mean, double return_sq_mean, double error_mean, double error_sq_mean);
 

@@ -30,7 +30,7 @@ class GradientBuilder {
   GradientBuilder(Graph& graph, const Differentiated& differentiated);
 
   /// Records all, for gradients of those outputs that depend on what is differentiated; returns the gradients of the
-  /// graph's inputs, intermediates of their dtypes.
+  /// graph's inputs, intermediates of their dtypes; kNoValue for one on which no output depends.
   std::vector<ValueId> build();
 
   // What Operation::differentiate calls.
@@ -55,7 +55,7 @@ class GradientBuilder {
   ValueId conditioning_sum(ValueId conditioning);
 
  private:
-  /// The gradient of an input: an intermediate of its own.
+  /// The gradient of an input: an intermediate of its own, or kNoValue.
   ValueId input_gradient(ValueId input);
   /// The place of columns in the gradient of the whole, which is made for the first of them.
   ValueId place_in_whole(ValueId columns);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/activation.h"
+#include "kernels/clipped_ratio.h"
 #include "kernels/threads.h"
 #include "model/program/graph.h"
 
@@ -86,6 +87,15 @@ ValueId record_activation(Graph& graph, ValueId u, Activation activation);
 /// sum c (x - target)^2, a scalar f32 (f64 for f64): x [B, N, d]; target and c data of that dtype, target [B, N, d], c
 /// [B, N] or [B, N, d]. The sum runs in f64.
 ValueId record_squared_error(Graph& graph, ValueId x, ValueId target, ValueId coefficients);
+/// What record_clipped_ratio reads beside predictions v: data of N rows, f32 (f64 for f64) but for `block` (i64).
+struct RatioValues {
+  ValueId block, scale, offset, base, advantage, weight;
+};
+/// The clipped objective (kernels/clipped_ratio.h), a scalar f32 (f64 for f64): v [B, N, D] as blocks of `actions`
+/// rows, of which the first `width` columns count. The sum runs in f64.
+ValueId record_clipped_ratio(Graph& graph, ValueId v, const RatioValues& terms, std::int64_t actions,
+                             std::int64_t width, const kernels::RatioClip& clip);
+
 /// sum c x, a scalar f32 (f64 for f64): c data of that dtype, like x.
 ValueId record_weighted_sum(Graph& graph, ValueId x, ValueId coefficients);
 

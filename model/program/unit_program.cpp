@@ -90,7 +90,9 @@ UnitProgram::UnitProgram(Graph graph, const Differentiated& differentiated, Reco
 
   auto operations = replay.operations;
   for (std::size_t i = forward; i < graph_.operations().size(); ++i) operations.push_back(i);
-  for (const auto& placed : in_order(graph_, input_gradients_, PlannedArena::gradient, gradient_bytes))
+  auto handed_down = input_gradients_;
+  std::erase(handed_down, kNoValue);
+  for (const auto& placed : in_order(graph_, handed_down, PlannedArena::gradient, gradient_bytes))
     fixed.push_back(placed);
   auto second = make_pass(graph_, operations, fixed);
   second.stash_bytes = stash_bytes;
@@ -224,7 +226,7 @@ std::vector<at::Tensor> UnitProgram::backward(const UnitInputs& inputs, const st
   bind_gradients(tensors, gradients, inputs.prefix, memory);
   run(backward_, tensors, memory);
   std::vector<at::Tensor> found;
-  for (const auto id : input_gradients_) found.push_back(tensors[index_of(id)]);
+  for (const auto id : input_gradients_) found.push_back(id == kNoValue ? at::Tensor() : tensors[index_of(id)]);
   return found;
 }
 

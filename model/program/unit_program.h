@@ -55,8 +55,8 @@ class UnitProgram {
 
   /// The unit's results, which lie in the memory's `place` until the next forward there.
   std::vector<at::Tensor> forward(const UnitInputs& inputs, UnitMemory& memory, int place) const;
-  /// The gradients of the inputs, which lie in the memory's `place` until the next backward there. Not of a forward
-  /// alone.
+  /// The gradients of the inputs, which lie in the memory's `place` until the next backward there; undefined for one on
+  /// which no result depends. Not of a forward alone.
   /// `output_gradients`: of each result; an undefined one stands for zeros. But for RecomputeLevel::full the last run
   /// at `place` was this program's forward, on the same inputs.
   std::vector<at::Tensor> backward(const UnitInputs& inputs, const std::vector<at::Tensor>& output_gradients,
@@ -84,6 +84,7 @@ class UnitProgram {
   void run(const std::shared_ptr<const Pass>& pass, std::vector<at::Tensor>& tensors, UnitMemory& memory) const;
 
   Graph graph_;
+  /// of each input; kNoValue: no result depends on it
   std::vector<ValueId> input_gradients_;
   /// of each output; kNoValue: none is asked for
   std::vector<ValueId> output_gradients_;

@@ -51,6 +51,19 @@ TEST_F(DeviceActingTest, RolloutWorkersAndTheEvaluatorActAsOnCores) {
   for (const auto& [step, value] : cores) EXPECT_NEAR(devices.at(step), value, 1e-2) << "iteration " << step;
 }
 
+TEST_F(DeviceActingTest, LearnersShareTheDeviceAndLearnAsOnCores) {
+  expect_end(learn("cores", "{node_group: node, placement: \"0\"}", {}), 0);
+  expect_end(learn("devices", "0", machine("H200"), {"cluster.component_placement.learner=0"}), 0, {"RUN COMPLETE"});
+  EXPECT_EQ(findings(), "");
+  EXPECT_THAT(log_of("learner-0"), ::testing::HasSubstr("learner/0 computes on device 0"));
+  for (const char* name : {"train/actor/ratio", "train/actor/grad_norm", "train/actor/policy_loss_abs"}) {
+    const auto cores = curve(name, "cores"), devices = curve(name, "devices");
+    ASSERT_EQ(cores.size(), 2U) << name;
+    for (const auto& [step, value] : cores)
+      EXPECT_NEAR(devices.at(step), value, 1e-2 * std::abs(value)) << name << ", iteration " << step;
+  }
+}
+
 TEST_F(DeviceActingTest, AKilledRolloutWorkerComesBackToItsDevice) {
   auto struck = machine("H200");
   struck["TROUPE_FAULT"] = "rollout.item@rollout/0#0:kill";

@@ -21,9 +21,12 @@ Result<void> check_learners(const JobConfig& config) {
                              "placement: \"0\"}}', or change it",
                              why)};
   };
-  if (trains_agent(config))
-    return refused(fmt::format("job.kind {}: on a device learners of this build fine-tune DreamZero alone",
-                               enum_name(config.job.kind)));
+  if (!trains_dreamzero(config))
+    return refused(fmt::format("job.kind {}: on a device learners train DreamZero alone", enum_name(config.job.kind)));
+  if (learns_dreamzero(config) && config.algorithm.policy_gradient.kl_beta > 0)
+    return refused("algorithm.policy_gradient.kl_beta: learners on devices have no reference policy");
+  if (learns_dreamzero(config) && config.algorithm.parity)
+    return refused("algorithm.parity: learners on devices have the loss without it");
   if (config.optimizer.name != "adamw")
     return refused(fmt::format("optimizer.name {}: learners on devices update by adamw", config.optimizer.name));
   if (config.offload.activations) return refused("offload.activations: activations stay on a device");

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "configs/model_config.h"
@@ -23,8 +24,8 @@ inline constexpr char kStep[] = "step";        ///< i64 [N,1]; -1 where none dre
 
 /// objective("policy") of DreamZeroNet: the transformer's training forward over windows of one or several policy calls,
 /// the density of each row's drawn step (action_density.h), and the policy gradient's loss of it. Rows may be at
-/// different steps. Units, programs and carry are DitNetwork's, but that all units are of group "actor" and the head,
-/// which holds the loss, runs by autograd.
+/// different steps. Units, programs and carry are DitNetwork's, but that all units are of group "actor". The loss has a
+/// program where it is the clipped objective alone (is_clipped_alone); else the head, which holds it, runs by autograd.
 ///
 /// Inputs: DitNetwork's, in which a row is a block whose timestep ids are its step; kSlots; the extras of DreamZeroNet;
 /// kFiniteRows; rl_keys::kNoiseLevel; and what policy_gradient_inputs takes. Of a block's actions the first K and of
@@ -44,6 +45,7 @@ class DitPolicyNetwork final : public Network {
   /// `max_blocks`: of a window. `levels`: those of the policy's calls. `action_dim`: A; options.chunk is K.
   DitPolicyNetwork(const ModelConfig& model, std::int64_t max_blocks, NoiseLevels levels, std::int64_t action_dim,
                    const PolicyGradientOptions& options);
+  ~DitPolicyNetwork() override;
 
   const std::vector<UnitSpec>& units() const override { return units_; }
   Carry prologue(const ParamView& params, const Batch& batch) const override { return dit_.prologue(params, batch); }
@@ -52,6 +54,9 @@ class DitPolicyNetwork final : public Network {
   }
   BoundProgram unit_program(std::size_t unit, const ParamView& params, const Carry& carry, const Batch& batch,
                             RecomputeLevel level, const Differentiated& differentiated) const override;
+  BoundProgram loss_program(const std::vector<at::Tensor>& velocities, const Batch& batch) const override;
+  Outputs outputs(const std::vector<at::Tensor>& velocities, const std::vector<at::Tensor>& losses,
+                  const Batch& batch) const override;
   Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const override;
 
   /// L = K*A.
@@ -66,12 +71,18 @@ class DitPolicyNetwork final : public Network {
   static at::Tensor of_rows(const at::Tensor& velocity, const Batch& batch);
   /// [N,L], from the velocities of the actions [R,blocks*napb,D].
   at::Tensor density(const at::Tensor& velocity, const Batch& batch) const;
+  /// What the loss' program reads, in `dtype`.
+  Batch loss_data(const Batch& batch, at::ScalarType dtype) const;
+  /// Loss and metrics of those velocities, added to what is predicted.
+  void add_loss(Outputs& outputs, const Batch& batch) const;
 
   const DitNetwork dit_;
   const NoiseLevels levels_;
   const std::int64_t action_dim_;
   const PolicyGradientOptions options_;
   std::vector<UnitSpec> units_;
+  /// of the loss
+  const std::unique_ptr<ProgramCache> programs_;
 };
 
 }  // namespace troupe::model

@@ -24,7 +24,7 @@ ProgramCase converted(const ProgramCase& c, at::ScalarType dtype) {
   to.x = convert(c.x, dtype);
   for (auto& tensor : to.conditioning) tensor = convert(tensor, dtype);
   // the losses' targets and weights are f32, data that is joined to x is like it
-  const bool is_loss = c.data.count("c") != 0;
+  const bool is_loss = c.data.count("c") != 0 || c.data.count("weight") != 0;
   for (auto& [name, tensor] : to.data) tensor = convert(tensor, is_loss ? at::kFloat : dtype);
   std::vector<std::pair<const void*, std::string>> order;
   std::int64_t elements = 0, begin = 0;

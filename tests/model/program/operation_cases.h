@@ -243,6 +243,36 @@ inline ProgramCase squared_error(const std::vector<std::int64_t>& sizes) {
           {{"t", draw({2, 5, 19}, 1)}, {"c", draw(sizes, 2)}}};
 }
 
+/// Three rows of two actions of three numbers each, an entry an action, among four blocks of predictions.
+inline ProgramCase clipped_ratio() {
+  const auto block = at::tensor({0, 2, 3}, at::TensorOptions().dtype(at::kLong));
+  auto scale = 0.6 * draw({3, 6}, 1), weight = draw({3, 2}, 5).abs();
+  scale[1][2] = 0;
+  weight[2][1] = 0;
+  const kernels::RatioClip clip{.lower = 0.8, .upper = 1.25, .dual = 1.5};
+  return {
+      draw({2, 6, 5}, 0),
+      {},
+      {},
+      [clip](Graph& g, ValueId v, const auto&, auto& p) {
+        return record_clipped_ratio(g, v, {p["block"], p["scale"], p["offset"], p["base"], p["advantage"], p["weight"]},
+                                    /*actions=*/3, /*width=*/3, clip);
+      },
+      [clip](const at::Tensor& v, const auto&, auto& p) {
+        const auto rows = v.reshape({4, 3, 5}).index_select(0, p["block"]).narrow(1, 0, 2).narrow(2, 0, 3).flatten(1);
+        const auto z = at::where(p["scale"] == 0, 0.0, p["offset"] + p["scale"] * rows);
+        const auto ratio = (p["base"] - z.square().unflatten(1, {2, 3}).sum(2) / 2).clamp(-20, 20).exp();
+        const auto loss = at::maximum(-p["advantage"] * ratio, -p["advantage"] * ratio.clamp(clip.lower, clip.upper));
+        return (p["weight"] * at::minimum(loss, clip.dual * p["advantage"].abs())).sum();
+      },
+      {{"block", block},
+       {"scale", scale},
+       {"offset", draw({3, 6}, 2)},
+       {"base", 0.5 + draw({3, 2}, 3)},
+       {"advantage", draw({3, 2}, 4)},
+       {"weight", weight}}};
+}
+
 inline ProgramCase weighted_sum() {
   return {draw({2, 5, 8}, 0),
           {},
@@ -335,6 +365,7 @@ inline std::vector<OperationCase> operation_cases() {
       {"JoinedChannels", joined_channels()},
       {"SquaredErrorWeightedByRow", squared_error({2, 5})},
       {"SquaredErrorWeightedByElement", squared_error({2, 5, 19})},
+      {"ClippedRatio", clipped_ratio()},
       {"WeightedSum", weighted_sum()},
       {"AttentionByParts", attention_by_parts()},
       {"AttentionToAConditioning", attention_to_a_conditioning()},
